@@ -1,0 +1,296 @@
+// The heap of one device in one process: blocks on segments, segments on chunks of a ChunkSource.
+//
+// Thread-safe. The lock guards bookkeeping only and is never held across a driver call or a call of the source: a thread
+// that has to grow builds its segment alone and then adds it; two threads that miss at once grow twice.
+//
+// Freed memory: free is two steps. begin_free() takes the block from the program, finish_free() makes it reusable. Between
+// the two the caller proves that the GPU is done with it (today: by synchronising the block's context, as cuMemFree may).
+#pragma once
+
+#include <new>
+
+#include "allocator/base/mutex.hpp"
+#include "allocator/base/node_pool.hpp"
+#include "allocator/heap/chunk_array.hpp"
+#include "allocator/heap/placement.hpp"
+#include "allocator/vmm/mapping.hpp"
+
+namespace vramd::heap {
+
+struct Config {
+  Bytes keep_idle = 256_MiB;  // wholly free segments up to here stay mapped; beyond it the oldest goes back to the source
+};
+
+// What the program may know of one of its blocks.
+struct BlockInfo {
+  DevicePtr base{};
+  Bytes size;  // as requested
+  std::uint64_t id = 0;
+  const void* context = nullptr;
+};
+
+template <ChunkSource Source>
+class DeviceHeap {
+ public:
+  DeviceHeap(const Driver& driver, int device, Source& source, Config config = {})
+      : driver_(driver), source_(source), device_(device), config_(config), access_(AccessMask{1} << device) {}
+  DeviceHeap(const DeviceHeap&) = delete;
+  DeviceHeap& operator=(const DeviceHeap&) = delete;
+
+  // A block of at least `requested` bytes (> 0). Errors: out_of_memory and over_limit after everything idle was given
+  // back and one more try; others as the driver or the source reports them. On error nothing has changed.
+  Result<DevicePtr> allocate(Bytes requested, const void* context) {
+    if (Placement::rounded(requested) == Bytes{0}) return failure(ErrorCode::out_of_memory, "allocate: size");
+    {
+      MutexLock lock(mutex_);
+      if (Range* block = placement_.take(requested, context)) return block->base;
+    }
+    auto block = grow(requested, context);
+    if (block || !is_shortage(block.error()) || !give_back_idle({})) return block;
+    return grow(requested, context);
+  }
+
+  enum class Owned : std::uint8_t {
+    no,        // not an address of this heap
+    block,     // in a live block
+    not_live,  // of this heap, but freed or never handed out
+  };
+
+  // Tells whose address `p` is and, for Owned::block, the block's data (also for interior addresses).
+  Owned find(DevicePtr p, BlockInfo* info = nullptr) const {
+    MutexLock lock(mutex_);
+    const Range* range = placement_.find(p);
+    if (range == nullptr) return Owned::no;
+    if (range->state != RangeState::live || p >= range->base + range->requested) return Owned::not_live;
+    if (info != nullptr) *info = {range->base, range->requested, range->id, range->context};
+    return Owned::block;
+  }
+
+  // Takes the live block that begins exactly at `base` from the program. Anything else: Owned::no or Owned::not_live.
+  Owned begin_free(DevicePtr base, BlockInfo* info) {
+    MutexLock lock(mutex_);
+    Range* range = placement_.find(base);
+    if (range == nullptr) return Owned::no;
+    if (range->state != RangeState::live || range->base != base) return Owned::not_live;
+    *info = {range->base, range->requested, range->id, range->context};
+    placement_.to_limbo(*range);
+    return Owned::block;
+  }
+
+  // Makes a block from begin_free() reusable; idle segments beyond Config::keep_idle go back to the source.
+  void finish_free(DevicePtr base) {
+    {
+      MutexLock lock(mutex_);
+      Range* range = placement_.find(base);
+      if (range == nullptr || range->base != base || range->state != RangeState::limbo) return;
+      if (placement_.release(*range) == nullptr) return;
+    }
+    give_back_idle(config_.keep_idle);
+  }
+
+  // Gives idle segments back, the longest idle first, until at most `keep` bytes of them are left. True when any went.
+  bool give_back_idle(Bytes keep) {
+    bool any = false;
+    for (;;) {
+      MappedSegment* segment;
+      {
+        MutexLock lock(mutex_);
+        if (placement_.totals().idle <= keep) return any;
+        segment = static_cast<MappedSegment*>(placement_.oldest_idle());
+        if (segment == nullptr) return any;
+        placement_.remove_segment(*segment);
+      }
+      tear_down(segment);
+      any = true;
+    }
+  }
+
+  // Frees every block of a context that is gone: no work of it can be in flight.
+  void drop_context(const void* context) {
+    {
+      MutexLock lock(mutex_);
+      while (Range* block = placement_.block_of(context)) placement_.release(*block);
+    }
+    give_back_idle(config_.keep_idle);
+  }
+
+  // Lets another device reach all present and future blocks, or takes that right away. On error the rest has still been
+  // done; a range that kept its old access is not tried again.
+  Result<void> set_peer(int peer, bool allowed) {
+    const AccessMask bit = AccessMask{1} << peer;
+    {
+      MutexLock lock(mutex_);
+      access_ = allowed ? access_ | bit : access_ & ~bit;
+    }
+    Result<void> result;
+    for (;;) {
+      MappedSegment* segment = nullptr;
+      AccessMask target = 0;
+      {
+        MutexLock lock(mutex_);
+        target = access_;
+        for (Segment* each = placement_.segments(); each != nullptr && segment == nullptr; each = each->next) {
+          auto* candidate = static_cast<MappedSegment*>(each);
+          if (!candidate->pinned && candidate->access != target) segment = candidate;
+        }
+        if (segment == nullptr) break;
+        segment->pinned = true;  // by this thread alone: whoever else changes the access leaves this segment to us
+      }
+      if (auto done = change_access(*segment, target); !done && result) result = done;
+      MutexLock lock(mutex_);
+      segment->access = target;
+      segment->pinned = false;
+    }
+    give_back_idle(config_.keep_idle);
+    return result;
+  }
+
+  Totals totals() const {
+    MutexLock lock(mutex_);
+    return placement_.totals();
+  }
+  bool consistent() const {
+    MutexLock lock(mutex_);
+    return placement_.consistent();
+  }
+  int device() const { return device_; }
+
+ private:
+  // A segment with what backs it: chunks in address order.
+  struct MappedSegment : Segment {
+    Reservation reservation;
+    ChunkArray chunks;
+    AccessMask access = 0;  // as granted
+  };
+
+  static bool is_shortage(const Error& error) {
+    return error.code == ErrorCode::out_of_memory || error.code == ErrorCode::over_limit;
+  }
+
+  // Size of the segment for a request: small requests share one small chunk. A large one below a large chunk takes a whole
+  // large chunk when `generous`, so that several find room in it.
+  static Bytes segment_size(Bytes requested, bool generous) {
+    if (requested <= kSmallLimit) return kSmallChunk;
+    const Bytes size = Placement::rounded(requested);
+    return generous && size < kLargeChunk ? kLargeChunk : size;
+  }
+
+  Result<DevicePtr> grow(Bytes requested, const void* context) {
+    auto block = grow_by(segment_size(requested, true), requested, context);
+    const Bytes exact = segment_size(requested, false);
+    if (block || !is_shortage(block.error()) || exact == segment_size(requested, true)) return block;
+    return grow_by(exact, requested, context);
+  }
+
+  Result<DevicePtr> grow_by(Bytes size, Bytes requested, const void* context) {
+    auto built = build(size, requested <= kSmallLimit);
+    if (!built) return tl::unexpected(built.error());
+    MappedSegment* segment = *built;
+    for (;;) {
+      AccessMask target;
+      {
+        MutexLock lock(mutex_);
+        target = access_;
+        if (segment->access == target) {
+          if (!placement_.add_segment(*segment)) break;
+          if (Range* block = placement_.take_from(*segment, requested, context)) return block->base;
+          placement_.remove_segment(*segment);
+          break;
+        }
+      }
+      // set_peer() came in between. It does not see this segment yet, so the change is ours to make.
+      if (auto done = change_access(*segment, target); !done) {
+        tear_down(segment);
+        return tl::unexpected(done.error());
+      }
+      segment->access = target;
+    }
+    tear_down(segment);
+    return failure(ErrorCode::out_of_memory, "host memory for bookkeeping");
+  }
+
+  Result<void> change_access(const MappedSegment& segment, AccessMask target) {
+    const AccessMask granted = target & ~segment.access;
+    const AccessMask revoked = segment.access & ~target;
+    if (granted != 0) {
+      if (auto done = set_access(driver_, segment.base, segment.size, granted); !done) return done;
+    }
+    if (revoked == 0) return {};
+    return set_access(driver_, segment.base, segment.size, revoked, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  }
+
+  // A mapped segment that is not yet in the placement; all or nothing.
+  Result<MappedSegment*> build(Bytes size, bool small) {
+    MappedSegment* segment;
+    AccessMask access;
+    {
+      MutexLock lock(mutex_);
+      segment = segment_nodes_.create();
+      access = access_;
+    }
+    if (segment == nullptr) return failure(ErrorCode::out_of_memory, "host memory for bookkeeping");
+    auto filled = fill(*segment, size, access);
+    if (!filled) {
+      give_back_chunks(*segment);
+      destroy(segment);
+      return tl::unexpected(filled.error());
+    }
+    segment->base = segment->reservation.base();
+    segment->size = size;
+    segment->small = small;
+    segment->access = access;
+    return segment;
+  }
+
+  Result<void> fill(MappedSegment& segment, Bytes size, AccessMask access) {
+    for (Bytes left = size; left > Bytes{0};) {
+      const Bytes wanted = left >= kLargeChunk ? kLargeChunk : kSmallChunk;
+      if (!segment.chunks.has_room()) return failure(ErrorCode::out_of_memory, "host memory for bookkeeping");
+      auto chunk = source_.acquire(device_, wanted);
+      if (!chunk) return tl::unexpected(chunk.error());
+      segment.chunks.push_back(*chunk);
+      left -= chunk->size;
+    }
+    auto reserved = Reservation::reserve(driver_, size);
+    if (!reserved) return tl::unexpected(reserved.error());
+    segment.reservation = std::move(*reserved);
+    return map_chunks(driver_, segment.reservation.base(), segment.chunks.data(), segment.chunks.size(), access);
+  }
+
+  void give_back_chunks(MappedSegment& segment) {
+    for (std::size_t i = 0; i < segment.chunks.size(); ++i) source_.give_back(device_, segment.chunks.data()[i]);
+  }
+
+  // Unmaps a segment that the placement no longer knows and gives its chunks back. A chunk that the driver refuses to unmap
+  // stays where it is, with its address space, for the rest of the process: it must not reach anybody else.
+  void tear_down(MappedSegment* segment) {
+    DevicePtr at = segment->base;
+    for (std::size_t i = 0; i < segment->chunks.size(); ++i) {
+      const Chunk& chunk = segment->chunks.data()[i];
+      if (unmap_chunks(driver_, at, &chunk, 1)) {
+        source_.give_back(device_, chunk);
+      } else {
+        segment->reservation.leak();
+      }
+      at = at + chunk.size;
+    }
+    destroy(segment);
+  }
+
+  void destroy(MappedSegment* segment) {
+    Reservation address_space = std::move(segment->reservation);  // freed after the lock: a driver call
+    MutexLock lock(mutex_);
+    segment_nodes_.destroy(segment);
+  }
+
+  const Driver& driver_;
+  Source& source_;
+  const int device_;
+  const Config config_;
+  mutable Mutex mutex_;  // guards everything below
+  Placement placement_;
+  NodePool<MappedSegment> segment_nodes_;
+  AccessMask access_;  // who may reach the blocks: wanted, and reached by every segment that is not pinned
+};
+
+}  // namespace vramd::heap

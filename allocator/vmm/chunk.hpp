@@ -1,0 +1,34 @@
+// One physical allocation, as a value. Who holds it must give it back to the source it came from, exactly once.
+#pragma once
+
+#include <cuda.h>
+
+#include <concepts>
+
+#include "allocator/base/result.hpp"
+#include "allocator/base/units.hpp"
+
+namespace vramd {
+
+using namespace literals;
+
+inline constexpr Bytes kSmallChunk = 2_MiB;   // also the granularity of mapping on every GPU known (checked at start)
+inline constexpr Bytes kLargeChunk = 32_MiB;
+
+struct Chunk {
+  CUmemGenericAllocationHandle handle = 0;
+  ChunkId id{};  // 0 = created by this process itself
+  Bytes size;
+};
+
+// Where a heap gets its chunks from. Both functions may block on the driver or on the daemon, are called without any lock
+// held, and may be called by several threads at once.
+template <class S>
+concept ChunkSource = requires(S& source, int device, Bytes size, const Chunk& chunk) {
+  // A chunk of exactly `size` on `device`. Errors: out_of_memory, over_limit, others as they come.
+  { source.acquire(device, size) } -> std::same_as<Result<Chunk>>;
+  // Takes a chunk back: unmapped everywhere in this process, and no work in flight can reach it.
+  { source.give_back(device, chunk) } -> std::same_as<void>;
+};
+
+}  // namespace vramd
