@@ -1,0 +1,77 @@
+// Where this process's heaps get their chunks: from the daemon while there is one and it serves the device, else from the
+// driver directly ("local"). Limits hold in both cases. Thread-safe; no lock is held across a driver call.
+#pragma once
+
+#include "allocator/driver/driver.hpp"
+#include "allocator/vmm/chunk.hpp"
+#include "shim/client/connection.hpp"
+#include "shim/client/settings.hpp"
+
+namespace vramd::shim {
+
+inline constexpr int kMaxDevices = static_cast<int>(protocol::kMaxDevices);
+
+// Counters for people: what happened since the start of the process.
+struct SourceCounters {
+  std::uint64_t granted = 0;   // chunks from the daemon
+  std::uint64_t recycled = 0;  // of these: chunks that another session, or this one earlier, had given back
+  std::uint64_t created = 0;   // chunks this process created itself
+  std::uint64_t returned = 0;  // chunks given back, to the daemon or to the driver
+};
+
+class ChunkSourceOfProcess {
+ public:
+  ChunkSourceOfProcess(const Driver& driver, const Settings& settings) : driver_(driver), settings_(settings) {}
+  ChunkSourceOfProcess(const ChunkSourceOfProcess&) = delete;
+  ChunkSourceOfProcess& operator=(const ChunkSourceOfProcess&) = delete;
+
+  // Introduces the process to the daemon, once, before the first acquire(). Returns the mode to work in: the daemon's
+  // answer, or without a daemon the environment's wish (default: pool). Logs which source each device has and why.
+  protocol::Mode introduce(int device_count);
+
+  Result<Chunk> acquire(int device, Bytes size);
+  void give_back(int device, const Chunk& chunk);
+
+  // Memory of this process that is not from acquire(): tells the daemon, if there is one. Negative when it is freed.
+  void charge_native(int device, std::int64_t bytes);
+
+  // What cuMemGetInfo should say; `device_free` and `device_total` are the driver's numbers, `reusable` what the heap
+  // holds and the program does not use.
+  void memory_info(int device, Bytes reusable, Bytes& device_free, Bytes& device_total);
+
+  // The device's limit as known now; {UINT64_MAX} = none.
+  Bytes limit(int device) const { return {__atomic_load_n(&devices_[device].limit, __ATOMIC_RELAXED)}; }
+
+  // Says that nothing of ours is in use any more. Only true when every chunk has been given back.
+  void goodbye();
+
+  SourceCounters counters() const;
+
+ private:
+  struct Device {
+    std::uint64_t limit = UINT64_MAX;  // bytes; the smaller of the environment's and the daemon's
+    std::uint64_t held = 0;            // bytes from acquire() that are out
+    std::uint64_t environment_limit = UINT64_MAX;
+    std::uint32_t daemon_index = UINT32_MAX;
+    protocol::Source source = protocol::Source::local;
+  };
+
+  bool from_daemon(int device) const {
+    return devices_[device].source == protocol::Source::daemon && connection_.connected();
+  }
+  bool known_to_daemon(int device) const {
+    return devices_[device].daemon_index != UINT32_MAX && connection_.connected();
+  }
+  Result<Chunk> acquire_from_daemon(int device, Bytes size);
+  Result<Chunk> acquire_local(int device, Bytes size);
+  Result<void> charge(int device, protocol::ChargeKind kind, std::int64_t bytes);
+  void refresh_limit(Device& device, std::uint64_t daemon_limit);
+
+  const Driver& driver_;
+  const Settings& settings_;
+  Connection connection_;
+  Device devices_[kMaxDevices];
+  SourceCounters counters_;
+};
+
+}  // namespace vramd::shim

@@ -1,0 +1,32 @@
+#include "shim/client/log.hpp"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+namespace vramd::shim {
+namespace {
+int current_level = static_cast<int>(LogLevel::warn);
+}
+
+void set_log_level(LogLevel level) { __atomic_store_n(&current_level, static_cast<int>(level), __ATOMIC_RELAXED); }
+
+LogLevel log_level() { return static_cast<LogLevel>(__atomic_load_n(&current_level, __ATOMIC_RELAXED)); }
+
+void log(LogLevel level, const char* format, ...) {
+  if (static_cast<int>(level) > static_cast<int>(log_level())) return;
+  char line[512];
+  const char* prefix = level == LogLevel::error ? "vramd: error: " : level == LogLevel::warn ? "vramd: warning: " : "vramd: ";
+  int length = snprintf(line, sizeof line, "%s", prefix);
+  va_list arguments;
+  va_start(arguments, format);
+  const int room = static_cast<int>(sizeof line) - length - 1;
+  const int more = vsnprintf(line + length, static_cast<unsigned>(room), format, arguments);
+  va_end(arguments);
+  if (more > 0) length += more < room ? more : room - 1;
+  line[length++] = '\n';
+  // Nobody to tell when this fails: stderr may be closed.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line, static_cast<unsigned>(length));
+}
+
+}  // namespace vramd::shim
