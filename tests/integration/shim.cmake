@@ -1,0 +1,23 @@
+# The shim with the simulated GPU. Preloaded in ordinary builds; in one executable under sanitizers.
+add_executable(shim_memory_test ${CMAKE_SOURCE_DIR}/tests/integration/shim_memory_test.cpp)
+set_target_properties(shim_memory_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+target_link_libraries(shim_memory_test PRIVATE vramd_catch_main vramd_cuda Threads::Threads)
+if(VRAMD_SANITIZE)
+  target_sources(shim_memory_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/program_api_in_process.cpp)
+  target_link_libraries(shim_memory_test PRIVATE vramd_shim simgpu_driver)
+  set_target_properties(shim_memory_test PROPERTIES ENABLE_EXPORTS ON)
+  set(preload "")
+else()
+  target_sources(shim_memory_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/program_api_preloaded.cpp)
+  target_link_libraries(shim_memory_test PRIVATE ${CMAKE_DL_LIBS})
+  add_dependencies(shim_memory_test vramd_preload)
+  set(preload "LD_PRELOAD=${CMAKE_BINARY_DIR}/lib/libvramd.so;LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/simgpu")
+endif()
+add_test(NAME shim_memory_test COMMAND shim_memory_test)
+set_tests_properties(shim_memory_test PROPERTIES LABELS "integration;threads" TIMEOUT 180
+  ENVIRONMENT "SIM_NAME=shim-memory-test-${CMAKE_BUILD_TYPE}${VRAMD_SANITIZE};SIM_PROFILE=rtx-a5000-24g;SIM_DEVICES=2;VRAMD_SOCKET=/nonexistent/vramd.sock;${preload}")
+
+if(NOT VRAMD_SANITIZE AND VRAMD_NVCC)
+  add_test(NAME shim_programs_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/integration/shim_programs_test.py)
+  set_tests_properties(shim_programs_test PROPERTIES LABELS integration TIMEOUT 300 ENVIRONMENT "VRAMD_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
+endif()

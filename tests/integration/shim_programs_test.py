@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Unmodified CUDA programs under shim and daemon: same results, memory shared between jobs, limits, deaths."""
+import os
+import pathlib
+import signal
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tests.support.harness import ACTIVE, BUILD, PROGRAMS, Stand, check, main, wait_for  # noqa: E402
+
+MiB = 1 << 20
+TRAINER = [PROGRAMS / "trainer", "--steps", "4"]
+
+
+def write_trace(path, blocks, size):
+    """A trace that allocates `blocks` of `size` bytes and frees them."""
+    lines = ["op,id,size,stream,t_us"]
+    lines += [f"a,{i},{size},0,{i}" for i in range(blocks)]
+    lines += [f"f,{i},{size},0,{blocks + i}" for i in range(blocks)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def results_are_the_same_in_every_mode():
+    with Stand() as stand:
+        plain = stand.run(*TRAINER, shim=False).stdout
+        check("loss" in plain and "weights" in plain, "the trainer printed no result:\n" + plain)
+        check(stand.run(*TRAINER).stdout == plain, "without a daemon the result differs")
+        stand.start_daemon()
+        under_daemon = stand.run(*TRAINER)
+        check(under_daemon.stdout == plain, "under the daemon the result differs")
+        check("source daemon" in under_daemon.stderr, "not served by the daemon: " + under_daemon.stderr)
+        permuted = stand.run(*TRAINER, SIM_RUNTIME_MAP="permuted", active=True)
+        check(permuted.stdout == plain, "with the permuted runtime map the result differs")
+        for environment in ({"VRAMD_DISABLE": "1"}, {"VRAMD_MODE": "off"}):
+            check(stand.run(*TRAINER, active=False, **environment).stdout == plain, f"{environment}: the result differs")
+        observed = stand.run(*TRAINER, active=False, VRAMD_MODE="observe")
+        check(observed.stdout == plain and "mode observe" in observed.stderr, "mode observe: " + observed.stderr)
+
+
+def runtime_checks_pass_under_the_shim():
+    with Stand() as stand:
+        stand.start_daemon()
+        stand.run(PROGRAMS / "runtime_checks")
+        stand.run(PROGRAMS / "saxpy")
+        stand.run(PROGRAMS / "runtime_checks", SIM_RUNTIME_MAP="permuted")
+
+
+def without_a_driver_there_is_a_clean_error():
+    with Stand() as stand:
+        for shim in (False, True):
+            result = stand.run(PROGRAMS / "saxpy", shim=shim, driver=False, expect=2, active=False)
+            check("cudaErrorInsufficientDriver" in result.stderr or "cudaErrorNoDevice" in result.stderr,
+                  f"shim {shim}: no CUDA error named: {result.stderr}")
+
+
+def the_pool_backs_every_allocation_of_the_program():
+    with Stand() as stand:
+        stand.start_daemon()
+        counts = stand.folder / "counts.json"
+        stand.run(*TRAINER, SIM_COUNTS=counts)
+        import json
+        calls = json.loads(counts.read_text())["calls"]
+        check(calls.get("cuMemAlloc_v2", 0) == 0, f"native allocations: {calls}")
+        check(calls.get("cuMemCreate", 0) == 0, f"chunks created by the program's own process: {calls}")
+        check(calls.get("cuMemImportFromShareableHandle", 0) > 0, f"no chunk was imported: {calls}")
+
+
+def a_second_job_is_served_from_what_the_first_gave_back():
+    with Stand(capacity_mb=2048) as stand:
+        stand.start_daemon({"version": 1, "pool": {"retain": "100%"}})
+        trace = write_trace(stand.folder / "trace.csv", 12, 64 * MiB)
+        first = stand.run(PROGRAMS / "replay", trace, "--touch", "edges")
+        check("(0 recycled)" in first.stderr, "the first job's chunks are not new: " + first.stderr)
+        device = stand.device()
+        check(device["leased"] == 0 and device["cached"] == 12 * 64 * MiB, f"not all came back clean: {device}")
+        second = stand.run(PROGRAMS / "replay", trace, "--touch", "edges")
+        check("24 chunks from the daemon (24 recycled)" in second.stderr, "not recycled: " + second.stderr)
+        check(stand.status()["grants"]["hit"] == 24, f"grants: {stand.status()['grants']}")
+
+
+def two_jobs_at_once_share_one_card():
+    with Stand(capacity_mb=2048) as stand:
+        stand.start_daemon()
+        trace = write_trace(stand.folder / "trace.csv", 10, 70 * MiB)
+        jobs = [stand.start(PROGRAMS / "replay", trace, "--touch", "edges", "--repeat", "3") for _ in range(2)]
+        for job in jobs:
+            out, err = job.communicate(timeout=120)
+            check(job.returncode == 0 and ACTIVE in err, f"exit {job.returncode}: {out}\n{err}")
+        check(stand.device()["leased"] == 0, f"leased after the end: {stand.device()}")
+
+
+def killed_jobs_lose_nothing():
+    with Stand(capacity_mb=1024) as stand:
+        stand.start_daemon()
+        trace = write_trace(stand.folder / "trace.csv", 8, 64 * MiB)
+        keep = stand.folder / "keep.csv"
+        keep.write_text("\n".join(trace.read_text().splitlines()[:9]) + "\n")  # allocations only
+        free_before = stand.device()["free"]
+        for _ in range(3):
+            job = stand.start(PROGRAMS / "replay", keep, "--touch", "edges", "--hold")
+            while "holding" not in (line := job.stdout.readline()):
+                check(line != "", "the job ended early: " + job.stderr.read())
+            check(stand.device()["leased"] == 512 * MiB, f"leased: {stand.device()}")
+            job.send_signal(signal.SIGKILL)
+            job.wait()
+            took = wait_for(lambda: stand.device()["leased"] == 0 and stand.device()["stranded"] == 0
+                            and stand.device()["free"] >= free_before - 64 * MiB, 1, "the bytes of the killed job are back")
+            check(took < 1, f"took {took} s")
+            job.communicate()
+        # All of it can be had again.
+        result = stand.run(PROGRAMS / "replay", trace, "--touch", "edges")
+        check("(0 recycled)" in result.stderr, "chunks of a killed job were handed on: " + result.stderr)
+
+
+def limits_hold_and_change_with_the_policy():
+    with Stand(capacity_mb=2048) as stand:
+        def policy(limit):
+            return {"version": 1, "sessions": [{"match": {"command": "replay"}, "limit": limit}]}
+
+        stand.start_daemon(policy("256MiB"))
+        trace = write_trace(stand.folder / "trace.csv", 8, 64 * MiB)
+        result = stand.run(PROGRAMS / "replay", trace, expect=3)
+        check("out of memory" in result.stderr + result.stdout, "no word of memory: " + result.stderr)
+        stand.reload(policy("640MiB"))
+        stand.run(PROGRAMS / "replay", trace)
+        stand.run(PROGRAMS / "replay", trace, expect=3, VRAMD_LIMIT="256MiB")
+        bad = stand.run(PROGRAMS / "replay", trace, VRAMD_LIMIT="-1")
+        check("write for example 12GiB" in bad.stderr, "bad limit not explained: " + bad.stderr)
+        # Without a daemon the environment's limit holds too.
+        stand.daemon.terminate()
+        stand.daemon.wait(5)
+        stand.run(PROGRAMS / "replay", trace, expect=3, VRAMD_LIMIT="256MiB")
+        stand.run(PROGRAMS / "replay", trace)
+
+
+def the_daemon_may_die_under_a_job():
+    with Stand(capacity_mb=2048) as stand:
+        stand.start_daemon()
+        trace = write_trace(stand.folder / "trace.csv", 8, 64 * MiB)
+        keep = stand.folder / "keep.csv"
+        keep.write_text("\n".join(trace.read_text().splitlines()[:9]) + "\n")
+        job = stand.start(PROGRAMS / "replay", keep, "--touch", "edges", "--hold")
+        while "holding" not in (line := job.stdout.readline()):
+            check(line != "", "the job ended early: " + job.stderr.read())
+        stand.daemon.kill()
+        stand.daemon.wait()
+        out, err = job.communicate("", timeout=30)  # end of input: the job verifies and frees
+        check(job.returncode == 0, f"exit {job.returncode}: {out}\n{err}")
+        # A new daemon on the same socket serves new jobs, and the card is whole again.
+        stand.start_daemon()
+        stand.run(PROGRAMS / "replay", trace, "--touch", "edges")
+
+
+def stock_tools_are_not_disturbed():
+    with Stand() as stand:
+        for command in (["/bin/true"], ["bash", "-c", "exit 0"], [sys.executable, "-c", "print(1)"]):
+            for driver in (True, False):
+                result = stand.run(*command, driver=driver, runtime=False, active=False)
+                check("vramd" not in result.stderr, f"{command}: {result.stderr}")
+
+
+main([results_are_the_same_in_every_mode, runtime_checks_pass_under_the_shim, without_a_driver_there_is_a_clean_error,
+      the_pool_backs_every_allocation_of_the_program, a_second_job_is_served_from_what_the_first_gave_back,
+      two_jobs_at_once_share_one_card, killed_jobs_lose_nothing, limits_hold_and_change_with_the_policy,
+      the_daemon_may_die_under_a_job, stock_tools_are_not_disturbed])

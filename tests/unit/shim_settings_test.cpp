@@ -1,0 +1,48 @@
+#include <cstdlib>
+
+#include "shim/client/settings.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace vramd;
+using namespace vramd::shim;
+
+TEST_CASE("parse_size: what people write") {
+  const std::pair<const char*, std::uint64_t> good[] = {
+      {"1048576", 1048576}, {"12GiB", 12ull << 30}, {"1.5GiB", 3ull << 29}, {"512MiB", 512ull << 20},
+      {"64KiB", 64 << 10},  {"1g", 1ull << 30},     {"1024m", 1ull << 30},  {"2TiB", 2ull << 40}};
+  for (auto [text, expected] : good) {
+    INFO(text);
+    Bytes size;
+    REQUIRE(parse_size(text, size));
+    CHECK(size.value == expected);
+  }
+}
+
+TEST_CASE("parse_size: what is no size") {
+  for (const char* text : {"", "-1", "GiB", "12GB", "1.GiB", "1e9", "0", "0GiB", " 1GiB", "1GiB ", "99999999999999999999",
+                           "18446744073709551615GiB", "12 GiB", "0x10", "75%"}) {
+    INFO(text);
+    Bytes size;
+    CHECK_FALSE(parse_size(text, size));
+  }
+}
+
+TEST_CASE("read_settings: the environment, with nonsense ignored") {
+  ::setenv("VRAMD_LOG", "off", 1);
+  ::setenv("VRAMD_MODE", "observe", 1);
+  ::setenv("VRAMD_LIMIT", "75%", 1);
+  ::setenv("CUDA_DEVICE_MEMORY_LIMIT", "1g", 1);
+  ::setenv("VRAMD_SOCKET", "/somewhere/vramd.sock", 1);
+  Settings settings = read_settings();
+  CHECK(settings.mode == protocol::Mode::observe);
+  CHECK(settings.limit_of({1000}) == Bytes{750});
+  CHECK(std::string(settings.socket) == "/somewhere/vramd.sock");
+  ::setenv("VRAMD_MODE", "fast", 1);
+  ::setenv("VRAMD_LIMIT", "-1", 1);
+  settings = read_settings();
+  CHECK(settings.mode == protocol::Mode::unset);
+  CHECK(settings.limit_of({1000}) == Bytes{0});
+  ::unsetenv("VRAMD_LIMIT");
+  settings = read_settings();
+  CHECK(settings.limit_of({1000}) == Bytes{1ull << 30});  // the alias
+}
