@@ -1,0 +1,180 @@
+// A second process on a simulated machine, for tests of what processes share. Roles:
+//   hold MIB           allocates, prints "held" or the error's number, waits for the end of its input
+//   chunk MIB          like hold, with cuMemCreate
+//   fork-hold MIB      like hold; forks, prints the child's pid, both wait
+//   write              receives a descriptor over the socket at its input, imports, fills with 0x77, prints "written"
+//   import-dead        receives a descriptor, waits for a byte, imports and prints the result and the chunk's first byte
+//   ipc HEX            opens the legacy IPC handle, prints its first byte, writes 0x66 there
+//   devices            prints count, then name and UUID of each device
+//   counts             one cuInit, one unimplemented call
+#include <cuda.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+[[noreturn]] void fail(const char* what, CUresult result) {
+  std::printf("%s failed: %d\n", what, static_cast<int>(result));
+  std::exit(3);
+}
+
+void need(const char* what, CUresult result) {
+  if (result != CUDA_SUCCESS) fail(what, result);
+}
+
+void use_device() {
+  CUcontext context{};
+  need("cuInit", cuInit(0));
+  need("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&context, 0));
+  need("cuCtxSetCurrent", cuCtxSetCurrent(context));
+}
+
+void say(const char* text) {
+  std::printf("%s\n", text);
+  std::fflush(stdout);
+}
+
+int receive_descriptor() {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (::recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message)) fail("recvmsg", CUDA_ERROR_UNKNOWN);
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+  return fd;
+}
+
+CUresult map_import(int fd, CUdeviceptr& address) {
+  constexpr std::size_t kSize = 2u << 20;
+  CUmemGenericAllocationHandle handle{};
+  void* const shareable = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd));
+  const CUresult result = cuMemImportFromShareableHandle(&handle, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  if (result != CUDA_SUCCESS) return result;
+  CUmemAccessDesc access{};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  need("cuMemAddressReserve", cuMemAddressReserve(&address, kSize, 0, 0, 0));
+  need("cuMemMap", cuMemMap(address, kSize, 0, handle, 0));
+  need("cuMemSetAccess", cuMemSetAccess(address, kSize, &access, 1));
+  return CUDA_SUCCESS;
+}
+
+void wait_for_end_of_input() {
+  char byte = 0;
+  while (::read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+}
+
+int hold(std::size_t bytes, bool chunk) {
+  use_device();
+  CUdeviceptr block{};
+  CUmemGenericAllocationHandle handle{};
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  const CUresult result = chunk ? cuMemCreate(&handle, bytes, &prop, 0) : cuMemAlloc(&block, bytes);
+  say(result == CUDA_SUCCESS ? "held" : std::to_string(static_cast<int>(result)).c_str());
+  wait_for_end_of_input();
+  return 0;
+}
+
+int fork_hold(std::size_t bytes) {
+  use_device();
+  CUdeviceptr block{};
+  need("cuMemAlloc", cuMemAlloc(&block, bytes));
+  say("held");
+  const pid_t child = ::fork();
+  if (child > 0) say(std::to_string(child).c_str());
+  for (;;) ::pause();
+}
+
+int write_import() {
+  use_device();
+  CUdeviceptr address{};
+  need("import", map_import(receive_descriptor(), address));
+  need("cuMemsetD8", cuMemsetD8(address, 0x77, 2u << 20));
+  need("cuCtxSynchronize", cuCtxSynchronize());
+  say("written");
+  return 0;
+}
+
+int import_later() {
+  use_device();
+  const int fd = receive_descriptor();
+  say("received");
+  wait_for_end_of_input();
+  CUdeviceptr address{};
+  unsigned char byte = 0;
+  const CUresult result = map_import(fd, address);
+  if (result == CUDA_SUCCESS) need("cuMemcpyDtoH", cuMemcpyDtoH(&byte, address, 1));
+  std::printf("%d %d\n", static_cast<int>(result), byte);
+  return 0;
+}
+
+int open_ipc(const char* hex) {
+  use_device();
+  CUipcMemHandle handle;
+  auto* const bytes = reinterpret_cast<unsigned char*>(&handle);
+  for (std::size_t i = 0; i < sizeof handle; ++i) {
+    unsigned value = 0;
+    if (std::sscanf(hex + 2 * i, "%2x", &value) != 1) return 4;
+    bytes[i] = static_cast<unsigned char>(value);
+  }
+  CUdeviceptr first{}, second{};
+  unsigned char byte = 0;
+  need("cuIpcOpenMemHandle", cuIpcOpenMemHandle(&first, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+  need("cuIpcOpenMemHandle again", cuIpcOpenMemHandle(&second, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+  need("cuMemcpyDtoH", cuMemcpyDtoH(&byte, first, 1));
+  need("cuMemsetD8", cuMemsetD8(first, 0x66, 1));
+  need("cuIpcCloseMemHandle", cuIpcCloseMemHandle(first));
+  need("cuIpcCloseMemHandle again", cuIpcCloseMemHandle(first));
+  const CUresult third = cuIpcCloseMemHandle(first);
+  std::printf("%d %d %d\n", byte, first == second, static_cast<int>(third));
+  return 0;
+}
+
+int list_devices() {
+  const CUresult result = cuInit(0);
+  int count = 0;
+  if (result == CUDA_SUCCESS) need("cuDeviceGetCount", cuDeviceGetCount(&count));
+  std::printf("%d %d", static_cast<int>(result), count);
+  for (int i = 0; i < count; ++i) {
+    CUuuid uuid;
+    need("cuDeviceGetUuid", cuDeviceGetUuid(&uuid, i));
+    std::printf(" ");
+    for (const char byte : uuid.bytes) std::printf("%02x", static_cast<unsigned char>(byte));
+  }
+  std::printf("\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::string role = count > 1 ? arguments[1] : "";
+  const auto megabytes = [&] { return std::strtoul(count > 2 ? arguments[2] : "1", nullptr, 10) << 20; };
+  if (role == "hold" || role == "chunk") return hold(megabytes(), role == "chunk");
+  if (role == "fork-hold") return fork_hold(megabytes());
+  if (role == "write") return write_import();
+  if (role == "import-dead") return import_later();
+  if (role == "ipc" && count > 2) return open_ipc(arguments[2]);
+  if (role == "devices") return list_devices();
+  if (role == "counts") {
+    use_device();
+    CUarray array{};
+    CUDA_ARRAY_DESCRIPTOR descriptor{};
+    return cuArrayCreate(&array, &descriptor) == CUDA_ERROR_NOT_SUPPORTED ? 0 : 5;
+  }
+  std::fprintf(stderr, "simgpu_child: unknown role \"%s\"\n", role.c_str());
+  return 2;
+}

@@ -1,0 +1,101 @@
+// A simulated machine of this test process alone, and a context in which each test case may do harm.
+// Include it once per program, in the file of the test cases.
+#pragma once
+
+#include <cuda.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tests/support/catch.hpp"
+
+#define CU_OK(call) REQUIRE((call) == CUDA_SUCCESS)
+
+// Chooses the machine before anything reads the environment; programs that are started later see the same one.
+struct OwnMachine {
+  explicit OwnMachine(const char* profile, const char* devices = "1") {
+    const std::string name = "test-" + std::to_string(::getpid());
+    folder = "/dev/shm/simgpu-" + name;
+    ::setenv("SIM_NAME", name.c_str(), 1);
+    ::setenv("SIM_PROFILE", profile, 1);
+    ::setenv("SIM_DEVICES", devices, 1);
+    ::unsetenv("SIM_DIR");
+    ::unsetenv("SIM_CAPACITY_MB");
+    ::unsetenv("CUDA_VISIBLE_DEVICES");
+  }
+  ~OwnMachine() { std::filesystem::remove_all(folder); }
+  OwnMachine(const OwnMachine&) = delete;
+  OwnMachine& operator=(const OwnMachine&) = delete;
+
+  std::string folder;
+};
+
+struct TestContext {
+  explicit TestContext(int ordinal = 0) : device(ordinal) {
+    CU_OK(cuInit(0));
+#if CUDA_VERSION >= 13000
+    CU_OK(cuCtxCreate(&context, nullptr, 0, device));
+#else
+    CU_OK(cuCtxCreate(&context, 0, device));
+#endif
+  }
+  ~TestContext() { cuCtxDestroy(context); }
+  TestContext(const TestContext&) = delete;
+  TestContext& operator=(const TestContext&) = delete;
+
+  CUdevice device;
+  CUcontext context = nullptr;
+};
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+inline std::size_t free_memory() {
+  std::size_t free = 0, total = 0;
+  CU_OK(cuMemGetInfo(&free, &total));
+  return free;
+}
+
+inline CUmemAllocationProp device_prop(int device, bool shareable = false) {
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.location.id = device;
+  if (shareable) prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  return prop;
+}
+
+inline CUresult allow(CUdeviceptr address, std::size_t size, int device) {
+  CUmemAccessDesc access{};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = device;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return cuMemSetAccess(address, size, &access, 1);
+}
+
+// A gate in a stream: work behind it waits until open() is called. Holds pinned memory.
+class StreamGate {
+ public:
+  StreamGate() {
+    void* memory = nullptr;
+    CU_OK(cuMemHostAlloc(&memory, sizeof(unsigned), 0));
+    word_ = static_cast<unsigned*>(memory);
+    *word_ = 0;
+  }
+  ~StreamGate() {
+    open();
+    cuCtxSynchronize();
+    cuMemFreeHost(word_);
+  }
+  StreamGate(const StreamGate&) = delete;
+  StreamGate& operator=(const StreamGate&) = delete;
+
+  void close_in(CUstream stream) {
+    CU_OK(cuStreamWaitValue32(stream, reinterpret_cast<CUdeviceptr>(word_), 1, CU_STREAM_WAIT_VALUE_EQ));
+  }
+  void open() { __atomic_store_n(word_, 1u, __ATOMIC_SEQ_CST); }
+
+ private:
+  unsigned* word_ = nullptr;
+};
