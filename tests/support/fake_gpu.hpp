@@ -6,6 +6,7 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "allocator/base/units.hpp"
 #include "allocator/driver/driver.hpp"
@@ -13,6 +14,16 @@
 namespace vramd::testing {
 
 class FakeGpu {
+  static FakeGpu*& current() {
+    static FakeGpu* instance = nullptr;
+    return instance;
+  }
+  template <class F>
+  auto with_lock(F&& f) const {
+    const std::lock_guard lock(mutex_);
+    return f();
+  }
+
  public:
   explicit FakeGpu(Bytes capacity) : capacity_(capacity) { current() = this; }
   ~FakeGpu() { current() = nullptr; }
@@ -70,15 +81,6 @@ class FakeGpu {
   }
 
  private:
-  static FakeGpu*& current() {
-    static FakeGpu* instance = nullptr;
-    return instance;
-  }
-  template <class F>
-  auto with_lock(F&& f) const {
-    const std::lock_guard lock(mutex_);
-    return f();
-  }
   Bytes free_locked() const {
     Bytes used = held_;
     for (const auto& [handle, bytes] : handles_) used += bytes;

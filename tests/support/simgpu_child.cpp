@@ -2,11 +2,11 @@
 //   hold MIB           allocates, prints "held" or the error's number, waits for the end of its input
 //   chunk MIB          like hold, with cuMemCreate
 //   fork-hold MIB      like hold; forks, prints the child's pid, both wait
-//   write              receives a descriptor over the socket at its input, imports, fills with 0x77, prints "written"
-//   import-dead        receives a descriptor, waits for a byte, imports and prints the result and the chunk's first byte
-//   ipc HEX            opens the legacy IPC handle, prints its first byte, writes 0x66 there
-//   devices            prints count, then name and UUID of each device
-//   counts             one cuInit, one unimplemented call
+//   write              receives a descriptor over the socket at its input, imports, fills with 0x77, prints
+//   "written" import-dead        receives a descriptor, waits for a byte, imports and prints the result and
+//   the chunk's first byte ipc HEX            opens the legacy IPC handle, prints its first byte, writes 0x66
+//   there devices            prints count, then name and UUID of each device counts             one cuInit,
+//   one unimplemented call
 #include <cuda.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -48,7 +48,8 @@ int receive_descriptor() {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  if (::recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message)) fail("recvmsg", CUDA_ERROR_UNKNOWN);
+  if (::recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message))
+    fail("recvmsg", CUDA_ERROR_UNKNOWN);
   int fd = -1;
   std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
   return fd;
@@ -58,7 +59,8 @@ CUresult map_import(int fd, CUdeviceptr& address) {
   constexpr std::size_t kSize = 2u << 20;
   CUmemGenericAllocationHandle handle{};
   void* const shareable = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd));
-  const CUresult result = cuMemImportFromShareableHandle(&handle, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  const CUresult result =
+      cuMemImportFromShareableHandle(&handle, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   if (result != CUDA_SUCCESS) return result;
   CUmemAccessDesc access{};
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;

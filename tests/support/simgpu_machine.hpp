@@ -13,7 +13,8 @@
 
 #define CU_OK(call) REQUIRE((call) == CUDA_SUCCESS)
 
-// Chooses the machine before anything reads the environment; programs that are started later see the same one.
+// Chooses the machine before anything reads the environment; programs that are started later see the same
+// one.
 struct OwnMachine {
   explicit OwnMachine(const char* profile, const char* devices = "1") {
     const std::string name = "test-" + std::to_string(::getpid());

@@ -1,0 +1,5 @@
+if(rapidcheck_FOUND)
+  vramd_test(policy_robust_test KIND property
+    SOURCES ${CMAKE_SOURCE_DIR}/tests/property/policy_robust.cpp
+    LIBRARIES vramd_policy_file rapidcheck)
+endif()

@@ -1,0 +1,36 @@
+#include <cstdio>
+#include <exception>
+
+#include "tools/vramctl/arguments.hpp"
+#include "tools/vramctl/doctor.hpp"
+#include "tools/vramctl/policy_check.hpp"
+#include "tools/vramctl/probe.hpp"
+#include "tools/vramctl/run.hpp"
+#include "tools/vramctl/status.hpp"
+
+namespace vramd::ctl {
+namespace {
+
+int execute(const RunOptions& options) { return run(options); }
+int execute(const StatusOptions& options) { return status(options); }
+int execute(const DoctorOptions& options) { return doctor(options); }
+int execute(const PolicyCheckOptions& options) { return policy_check(options); }
+int execute(const ProbeOptions& options) { return probe(options); }
+int execute(const Finished& finished) { return finished.exit_code; }
+int execute(const CompletionOptions& options) {
+  std::fputs(completion_script(options.shell).c_str(), stdout);
+  return kOk;
+}
+
+}  // namespace
+}  // namespace vramd::ctl
+
+int main(int argc, char** argv) {
+  try {
+    const auto command = vramd::ctl::parse_arguments(argc, argv);
+    return std::visit([](const auto& options) { return vramd::ctl::execute(options); }, command);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "vramctl: %s\n", error.what());
+    return vramd::ctl::kUsage;
+  }
+}
