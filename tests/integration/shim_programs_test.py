@@ -6,7 +6,7 @@ import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from tests.support.harness import ACTIVE, BUILD, PROGRAMS, Stand, check, main, wait_for  # noqa: E402
+from tests.support.harness import ACTIVE, BUILD, PROGRAMS, Stand, check, main, wait_for, wait_for_line  # noqa: E402
 
 MiB = 1 << 20
 TRAINER = [PROGRAMS / "trainer", "--steps", "4"]
@@ -80,7 +80,7 @@ def a_second_job_is_served_from_what_the_first_gave_back():
 
 
 def two_jobs_at_once_share_one_card():
-    with Stand(capacity_mb=2048) as stand:
+    with Stand(capacity_mb=3072) as stand:  # two times 700 MiB and three contexts
         stand.start_daemon()
         trace = write_trace(stand.folder / "trace.csv", 10, 70 * MiB)
         jobs = [stand.start(PROGRAMS / "replay", trace, "--touch", "edges", "--repeat", "3") for _ in range(2)]
@@ -91,7 +91,7 @@ def two_jobs_at_once_share_one_card():
 
 
 def killed_jobs_lose_nothing():
-    with Stand(capacity_mb=1024) as stand:
+    with Stand(capacity_mb=1536) as stand:  # 512 MiB and two contexts: the next job needs the bytes of the last
         stand.start_daemon()
         trace = write_trace(stand.folder / "trace.csv", 8, 64 * MiB)
         keep = stand.folder / "keep.csv"
@@ -99,8 +99,7 @@ def killed_jobs_lose_nothing():
         free_before = stand.device()["free"]
         for _ in range(3):
             job = stand.start(PROGRAMS / "replay", keep, "--touch", "edges", "--hold")
-            while "holding" not in (line := job.stdout.readline()):
-                check(line != "", "the job ended early: " + job.stderr.read())
+            wait_for_line(job, "holding")
             check(stand.device()["leased"] == 512 * MiB, f"leased: {stand.device()}")
             job.send_signal(signal.SIGKILL)
             job.wait()
@@ -141,8 +140,7 @@ def the_daemon_may_die_under_a_job():
         keep = stand.folder / "keep.csv"
         keep.write_text("\n".join(trace.read_text().splitlines()[:9]) + "\n")
         job = stand.start(PROGRAMS / "replay", keep, "--touch", "edges", "--hold")
-        while "holding" not in (line := job.stdout.readline()):
-            check(line != "", "the job ended early: " + job.stderr.read())
+        wait_for_line(job, "holding")
         stand.daemon.kill()
         stand.daemon.wait()
         out, err = job.communicate("", timeout=30)  # end of input: the job verifies and frees

@@ -42,6 +42,14 @@ def wait_for(condition, seconds, what):
         time.sleep(0.005)
 
 
+def wait_for_line(job, text):
+    """Reads a job's output up to the line that is `text`."""
+    for line in job.stdout:
+        if line.strip() == text:
+            return
+    raise Failure(f"the job ended without saying {text}: " + job.stderr.read())
+
+
 class Stand:
     def __init__(self, profile="rtx-a5000-24g", capacity_mb=None, devices=1):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="vramd-test-", dir="/dev/shm"))

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,13 @@ struct Image {
   std::vector<Global> globals;
 };
 
-// Reads a fatbin wrapper (both versions), a fatbin or a cubin, zstd-compressed entries included. Of a fatbin with several
-// cubins any one serves: their symbols agree. False with a reason in `error` when there is no cubin that can be read
-// (PTX alone, for example).
+// Reads a fatbin wrapper (both versions), a fatbin or a cubin, zstd-compressed entries included. Of a fatbin
+// with several cubins any one serves: their symbols agree. False with a reason in `error` when there is no
+// cubin that can be read (PTX alone, for example).
 bool parse_image(const void* data, Image& image, std::string& error);
+
+// The same for a fatbin or a cubin whose end is known: nothing outside `bytes` is read, whatever they
+// contain.
+bool parse_image(std::span<const std::byte> bytes, Image& image, std::string& error);
 
 }  // namespace simgpu
