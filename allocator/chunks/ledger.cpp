@@ -30,11 +30,11 @@ Bytes Ledger::group_used(GroupId group) const {
   return sum;
 }
 
-bool Ledger::admits(const Account& account, Bytes bytes) const {
-  // A limit may have been lowered below what is held: saturating, so that nothing is admitted then.
-  if (bytes > saturating_sub(account.limits.session, account.used())) return false;
-  if (account.limits.group == GroupId{}) return true;
-  return bytes <= saturating_sub(account.limits.group_limit, group_used(account.limits.group));
+Bytes Ledger::room(const Account& account) const {
+  const Bytes own = saturating_sub(account.limits.session, account.used());
+  if (account.limits.group == GroupId{}) return own;
+  const Bytes shared = saturating_sub(account.limits.group_limit, group_used(account.limits.group));
+  return own < shared ? own : shared;
 }
 
 bool Ledger::charge(Account& account, std::int64_t bytes) {
@@ -42,7 +42,7 @@ bool Ledger::charge(Account& account, std::int64_t bytes) {
     const Bytes more{static_cast<std::uint64_t>(bytes)};
     // Without a limit the sum itself is the limit: it must not wrap, whatever a peer sends.
     constexpr Bytes kMost{std::uint64_t{1} << 60};
-    if (more > kMost || account.charged + more > kMost || !admits(account, more)) return false;
+    if (more > kMost || account.charged + more > kMost || more > room(account)) return false;
     account.charged += more;
     return true;
   }

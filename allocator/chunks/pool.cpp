@@ -73,7 +73,7 @@ Decision Pool::request(SessionId session, Bytes bytes) {
   assert(account != nullptr && account->connected);
   if (account->unacknowledged.size() + account->pending_count >= config_.max_unacknowledged)
     return Refused{Refusal::too_many_unacknowledged};
-  if (!ledger_.admits(*account, bytes)) {
+  if (bytes > ledger_.room(*account)) {
     ++counts_.over_limit;
     return Refused{Refusal::over_limit};
   }

@@ -1,0 +1,253 @@
+#include "daemon/broker.hpp"
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "daemon/log.hpp"
+#include "daemon/text.hpp"
+
+namespace vramd {
+namespace {
+
+std::string job_of(const protocol::Hello& hello) {
+  return std::string(hello.job, ::strnlen(hello.job, sizeof hello.job));
+}
+
+}  // namespace
+
+Broker::Broker(std::vector<std::unique_ptr<Device>> devices, int driver_version, policy::Policy policy,
+               std::uint64_t epoch)
+    : devices_(std::move(devices)),
+      driver_version_(driver_version),
+      policy_(std::move(policy)),
+      epoch_(epoch) {}
+
+Session* Broker::find(SessionId session) {
+  const auto at = sessions_.find(session);
+  return at == sessions_.end() ? nullptr : &at->second;
+}
+
+protocol::Status Broker::admit(const Peer& peer) const {
+  if (sessions_.size() >= kMaxSessions) return protocol::Status::too_many;
+  const auto same_user = std::count_if(sessions_.begin(), sessions_.end(),
+                                       [&](const auto& entry) { return entry.second.uid == peer.uid; });
+  return static_cast<std::size_t>(same_user) < kMaxSessionsPerUser ? protocol::Status::ok
+                                                                   : protocol::Status::too_many;
+}
+
+chunks::DomainId Broker::domain_of(const Peer& peer) {
+  const auto next = static_cast<std::uint32_t>(domains_.size() + 1);
+  return domains_.try_emplace({peer.uid, peer.container}, chunks::DomainId{next}).first->second;
+}
+
+Broker::Greeting Broker::hello(const protocol::Hello& hello, const Peer& peer, Wire wire) {
+  Greeting greeting;
+  greeting.reply = protocol::make<protocol::HelloReply>(hello.header.request);
+  greeting.reply.daemon_epoch = epoch_;
+  greeting.reply.mode = policy_.mode;
+  const auto refuse = [&](protocol::Status status) {
+    greeting.reply.header.status = status;
+    return greeting;
+  };
+  if (hello.version_min > protocol::kVersion || hello.version_max < protocol::kVersion)
+    return refuse(protocol::Status::version_mismatch);
+  if (hello.device_count > protocol::kMaxDevices) return refuse(protocol::Status::malformed);
+  if (hello.role == protocol::Role::admin) {
+    greeting.keep = true;
+    return greeting;
+  }
+  if (hello.role != protocol::Role::session) return refuse(protocol::Status::malformed);
+  if (const auto status = admit(peer); status != protocol::Status::ok) return refuse(status);
+
+  const SessionId id{next_session_++};
+  Session& session = sessions_[id];
+  session.id = id;
+  session.wire = std::move(wire);
+  session.pid = peer.pid;
+  session.uid = peer.uid;
+  session.subject = {peer.user, peer.groups, peer.command, peer.container, peer.cgroup, job_of(hello)};
+  session.domain = domain_of(peer);
+  session.mode = decide_mode(policy_.mode, hello.mode);
+  session.wished_priority = hello.priority;
+  if (hello.limit_bytes != 0) session.wished_limit = {hello.limit_bytes};
+  fill_device_table(hello, greeting.reply, session);
+  for (const auto& device : devices_)
+    if (session.sources[device->facts().index] != protocol::Source::none)
+      device->open(id, session.domain, limits_for(session, *device));
+
+  greeting.reply.mode = session.mode;
+  greeting.reply.session = static_cast<std::uint64_t>(id);
+  greeting.keep = true;
+  greeting.session = id;
+  log::info(text("session ", static_cast<std::uint64_t>(id), ": ", session.subject.command, " (pid ",
+                 session.pid, ", user ", session.subject.user, ", ", session.subject.container, "), mode ",
+                 name_of(session.mode)));
+  return greeting;
+}
+
+void Broker::fill_device_table(const protocol::Hello& hello, protocol::HelloReply& reply,
+                               Session& session) const {
+  reply.device_count = hello.device_count;
+  for (std::uint32_t i = 0; i < hello.device_count; ++i) {
+    protocol::DeviceEntry& entry = reply.devices[i];
+    entry.index = UINT32_MAX;
+    for (const auto& device : devices_) {
+      if (::memcmp(device->facts().uuid.bytes, hello.devices[i].bytes, sizeof hello.devices[i].bytes) != 0)
+        continue;
+      entry.index = device->facts().index;
+      entry.total_bytes = device->facts().total.value;
+      if (session.mode == protocol::Mode::off)
+        entry.source = protocol::Source::none;
+      else if (session.mode == protocol::Mode::observe || !device->facts().virtual_memory)
+        entry.source = protocol::Source::native;
+      else if (!device->lends() || hello.driver_version != driver_version_)
+        entry.source = protocol::Source::local;  // handles of another driver version cannot be imported
+      else
+        entry.source = protocol::Source::daemon;
+      session.sources[entry.index] = entry.source;
+    }
+  }
+}
+
+chunks::Limits Broker::limits_for(Session& session, const Device& device) {
+  chunks::Limits limits;
+  limits.session = session.wished_limit;
+  const auto* rule = first_match(policy_.sessions, session.subject, static_cast<int>(device.facts().index));
+  session.priority =
+      decide_priority(rule == nullptr ? protocol::Priority::normal : rule->priority, session.wished_priority);
+  if (rule == nullptr || !rule->limit) return limits;
+  const Bytes limit{rule->limit->of(device.facts().total.value)};
+  const std::string key = sharing_key(*rule, session.subject);
+  if (key.empty()) {
+    limits.session = std::min(limits.session, limit);
+    return limits;
+  }
+  const auto next = static_cast<std::uint32_t>(groups_.size() + 1);
+  limits.group = groups_.try_emplace(key, chunks::GroupId{next}).first->second;
+  limits.group_limit = limit;
+  return limits;
+}
+
+void Broker::set_policy(policy::Policy policy) {
+  policy_ = std::move(policy);
+  for (const auto& device : devices_)
+    if (device->lends()) device->configure(policy_);
+  for (auto& [id, session] : sessions_)
+    for (const auto& device : devices_)
+      if (session.sources[device->facts().index] != protocol::Source::none)
+        device->set_limits(id, limits_for(session, *device));
+}
+
+bool Broker::holds_anything(const Session& session) const {
+  for (const auto& device : devices_) {
+    const chunks::Account* account = device->pool().ledger().find(session.id);
+    if (account != nullptr && account->used() != Bytes{}) return true;
+  }
+  return false;
+}
+
+bool Broker::closed(SessionId id) {
+  Session* session = find(id);
+  if (session == nullptr) return true;
+  session->wire = {};
+  if (session->goodbye) {
+    end(*session, true);
+    return true;
+  }
+  for (const auto& device : devices_)
+    if (device->pool().ledger().find(id) != nullptr) device->disconnect(id);
+  if (!holds_anything(*session)) {
+    end(*session, false);
+    return true;
+  }
+  log::info(text("session ", static_cast<std::uint64_t>(id),
+                 ": its socket closed without goodbye; what it holds stays "
+                 "leased until process ",
+                 session->pid, " ends"));
+  return false;
+}
+
+void Broker::process_ended(SessionId id) {
+  Session* session = find(id);
+  if (session != nullptr) session->process_ended = true;
+}
+
+void Broker::died(SessionId id) {
+  Session* session = find(id);
+  if (session != nullptr) end(*session, session->goodbye);
+}
+
+void Broker::end(Session& session, bool clean) {
+  const SessionId id = session.id;
+  Bytes held;
+  for (const auto& device : devices_) {
+    const chunks::Account* account = device->pool().ledger().find(id);
+    if (account == nullptr) continue;
+    held += account->leased;
+    device->end(id, clean);
+  }
+  log::info(text("session ", static_cast<std::uint64_t>(id), ": ended, ", clean ? "clean" : "without goodbye",
+                 ", ", held.value >> 20, " MiB ", clean ? "back in the pool" : "released to the driver"));
+  sessions_.erase(id);
+}
+
+bool Broker::saturated(SessionId id) const {
+  const auto at = sessions_.find(id);
+  return at != sessions_.end() && at->second.waiting >= kMaxWaiting;
+}
+
+void Broker::refresh_devices() {
+  for (const auto& device : devices_) device->refresh();
+}
+
+bool Broker::stop(Nanos deadline) {
+  sessions_.clear();
+  bool ended = true;
+  for (const auto& device : devices_) ended = device->stop(deadline) && ended;
+  return ended;
+}
+
+void Broker::fill(Snapshot& snapshot) const {
+  snapshot.epoch = epoch_;
+  snapshot.driver_version = driver_version_;
+  snapshot.mode = name_of(policy_.mode);
+  for (const auto& device : devices_) {
+    DeviceSnapshot values;
+    values.index = device->facts().index;
+    values.uuid = device->facts().uuid_text;
+    values.name = device->facts().name;
+    values.pci_bus_id = device->facts().pci_bus_id;
+    values.context = device->lends();
+    values.total = device->facts().total;
+    values.free = device->free();
+    values.stranded = device->stranded();
+    values.totals = device->pool().totals();
+    values.counts = device->pool().counts();
+    values.sessions = device->pool().ledger().accounts().size();
+    snapshot.devices.push_back(std::move(values));
+  }
+  for (const auto& [id, session] : sessions_) {
+    SessionSnapshot values;
+    values.id = static_cast<std::uint64_t>(id);
+    values.pid = session.pid;
+    values.uid = session.uid;
+    values.user = session.subject.user;
+    values.command = session.subject.command;
+    values.container = session.subject.container;
+    values.job = session.subject.job;
+    values.mode = name_of(session.mode);
+    values.priority = name_of(session.priority);
+    values.connected = session.connected();
+    for (const auto& device : devices_) {
+      const chunks::Account* account = device->pool().ledger().find(id);
+      if (account == nullptr) continue;
+      const Bytes limit = std::min(account->limits.session, account->limits.group_limit);
+      values.devices.push_back({device->facts().index, name_of(session.sources[device->facts().index]),
+                                account->leased, account->charged, limit});
+    }
+    snapshot.sessions.push_back(std::move(values));
+  }
+}
+
+}  // namespace vramd

@@ -1,0 +1,101 @@
+// What sessions may ask and what they get: hello, requests, ends, limits. No sockets in here: packets come as
+// bytes and go out through each session's Wire. Owned and used by the loop thread only.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "allocator/base/clock.hpp"
+#include "daemon/device.hpp"
+#include "daemon/peer.hpp"
+#include "daemon/session.hpp"
+#include "daemon/snapshot.hpp"
+#include "policies/file/policy.hpp"
+
+namespace vramd {
+
+inline constexpr std::size_t kMaxSessions = 256;
+inline constexpr std::size_t kMaxSessionsPerUser = 64;
+inline constexpr std::uint32_t kMaxWaiting = 64;      // requests of one session that wait for an answer
+inline constexpr std::uint32_t kMaxViolations = 256;  // harmless nonsense of one session
+
+// What the owner of a connection has to do after a packet. `drop` holds the reason, a metric's label.
+struct Verdict {
+  const char* drop = nullptr;
+};
+
+class Broker {
+ public:
+  Broker(std::vector<std::unique_ptr<Device>> devices, int driver_version, policy::Policy policy,
+         std::uint64_t epoch);
+
+  struct Greeting {
+    protocol::HelloReply reply;
+    bool keep = false;    // false: send the reply and close
+    SessionId session{};  // none for admins
+  };
+  // The first packet of a connection, already decoded.
+  Greeting hello(const protocol::Hello& hello, const Peer& peer, Wire wire);
+
+  // Any later packet. Admins have no session: `wire` answers them.
+  Verdict packet(SessionId session, const void* data, std::size_t size);
+  Verdict admin_packet(const Wire& wire, const void* data, std::size_t size);
+
+  // The socket of a session is gone.  True when the session is over as well, and its process need not be
+  // watched.
+  bool closed(SessionId session);
+  // The process of a session is gone, and its last packets are about to be read: nothing is granted to it any
+  // more.
+  void process_ended(SessionId session);
+  // The process of a session is gone, and so are its packets.
+  void died(SessionId session);
+
+  // Whether a session waits for so many answers that nothing more should be read from it.
+  bool saturated(SessionId session) const;
+
+  // Limits hold for later grants; nothing is taken from anybody.
+  void set_policy(policy::Policy policy);
+  const policy::Policy& policy() const { return policy_; }
+
+  void refresh_devices();
+  void fill(Snapshot& snapshot) const;
+  // What StatusRequest is answered with; set by the owner, who knows the rest of the snapshot.
+  std::function<std::string()> status_text;
+
+  // The answer of a device; wired up by whoever makes the devices.
+  void answer_grant(SessionId session, std::uint32_t request, const GrantAnswer& answer);
+  // Ends all sessions and devices. False when a device did not come to an end before the deadline.
+  bool stop(Nanos deadline);
+
+ private:
+  Session* find(SessionId session);
+  Device* device_of(Session& session, std::uint32_t index, protocol::Status& status);
+  protocol::Status admit(const Peer& peer) const;
+  void fill_device_table(const protocol::Hello& hello, protocol::HelloReply& reply, Session& session) const;
+  chunks::Limits limits_for(Session& session, const Device& device);
+  chunks::DomainId domain_of(const Peer& peer);
+  void end(Session& session, bool clean);
+  bool holds_anything(const Session& session) const;
+
+  // In requests.cpp.
+  Verdict on_grant(Session& session, const protocol::Grant& message);
+  Verdict on_give_back(Session& session, const protocol::GiveBack& message);
+  Verdict on_charge(Session& session, const protocol::Charge& message);
+  Verdict on_memory_info(Session& session, const protocol::MemoryInfo& message);
+  void send_memory_info(Session& session, Device& device, std::uint32_t request) const;
+  void send_status(const Wire& wire, std::uint32_t request) const;
+  Verdict violation(Session& session) const;
+
+  std::vector<std::unique_ptr<Device>> devices_;  // by index
+  const int driver_version_;
+  policy::Policy policy_;
+  const std::uint64_t epoch_;
+  std::map<SessionId, Session> sessions_;
+  std::uint64_t next_session_ = 1;
+  std::map<std::pair<unsigned, std::string>, chunks::DomainId> domains_;  // (uid, container)
+  std::map<std::string, chunks::GroupId> groups_;                         // by sharing key
+};
+
+}  // namespace vramd

@@ -1,0 +1,212 @@
+#include "daemon/device.hpp"
+
+#include "daemon/log.hpp"
+#include "daemon/text.hpp"
+
+namespace vramd {
+namespace {
+
+chunks::Pool::Config pool_config(const DeviceFacts& facts, const policy::Policy& policy, int index_shift) {
+  chunks::Pool::Config config;
+  config.retain = {policy.pool_retain.of(facts.total.value)};
+  config.headroom = {policy.pool_headroom.of(facts.total.value)};
+  config.max_unacknowledged = protocol::kMaxUnacknowledged;
+  config.first_id = (static_cast<std::uint64_t>(facts.index) << index_shift) + 1;
+  return config;
+}
+
+protocol::Status status_of(chunks::Refusal reason) {
+  switch (reason) {
+    case chunks::Refusal::not_a_class:
+      return protocol::Status::malformed;
+    case chunks::Refusal::over_limit:
+      return protocol::Status::over_limit;
+    case chunks::Refusal::too_many_unacknowledged:
+      return protocol::Status::too_many;
+    case chunks::Refusal::out_of_memory:
+      return protocol::Status::out_of_memory;
+    case chunks::Refusal::driver_failed:
+      break;
+  }
+  return protocol::Status::internal;
+}
+
+}  // namespace
+
+Device::Device(const Driver& driver, const DeviceFacts& facts, const policy::Policy& policy,
+               std::size_t fd_capacity, DeviceActor::Post post, Answer answer)
+    : driver_(driver),
+      facts_(facts),
+      pool_(pool_config(facts, policy, kIndexShift)),
+      fd_capacity_(fd_capacity),
+      post_(std::move(post)),
+      answer_(std::move(answer)),
+      free_(facts.total) {}
+
+void Device::start() {
+  if (!facts_.virtual_memory) {
+    log::warning(text("GPU ", facts_.index, " (", facts_.name,
+                      "): no virtual memory management; sessions allocate "
+                      "natively, inside ledger and limits"));
+    return;
+  }
+  if (facts_.exclusive) {
+    log::warning(text("GPU ", facts_.index, " (", facts_.name,
+                      "): compute mode EXCLUSIVE_PROCESS; a context of vramd "
+                      "would lock jobs out, so sessions use their local source"));
+    return;
+  }
+  auto actor = std::make_unique<DeviceActor>(driver_, facts_.handle, post_);
+  const auto first = actor->start();
+  if (!first) {
+    log::warning(text("GPU ", facts_.index, " (", facts_.name, "): ", first.error().what,
+                      " failed with CUDA error ", first.error().detail, "; sessions use their local source"));
+    return;
+  }
+  actor_ = std::move(actor);
+  free_ = first->free;
+  stranded_.emplace(facts_.total, *first);
+  pool_.observe_free(free_);
+}
+
+bool Device::stop(Nanos deadline) { return actor_ == nullptr || actor_->stop(deadline); }
+
+void Device::configure(const policy::Policy& policy) {
+  const auto config = pool_config(facts_, policy, kIndexShift);
+  release(pool_.configure(config.retain, config.headroom));
+}
+
+void Device::open(SessionId session, chunks::DomainId domain, const chunks::Limits& limits) {
+  pool_.open(session, domain, limits);
+}
+
+void Device::end(SessionId session, bool clean) {
+  release(clean ? pool_.end_clean(session) : pool_.end_dirty(session));
+}
+
+void Device::request(SessionId session, std::uint32_t request, Bytes bytes) {
+  apply(pool_.request(session, bytes), session, request);
+}
+
+void Device::apply(const chunks::Decision& decision, SessionId session, std::uint32_t request) {
+  if (const auto* granted = std::get_if<chunks::Granted>(&decision)) {
+    deliver(*granted, request);
+  } else if (const auto* needed = std::get_if<chunks::NeedCreate>(&decision)) {
+    create(needed->chunk, needed->bytes, session, request);
+  } else if (const auto* convert = std::get_if<chunks::NeedConvert>(&decision)) {
+    release(convert->releases);
+    create(convert->chunk, convert->bytes, session, request);
+  } else if (const auto* kept = std::get_if<chunks::Kept>(&decision)) {
+    release(kept->releases);
+  } else if (const auto* refused = std::get_if<chunks::Refused>(&decision)) {
+    refuse(session, request, refused->reason);
+  }
+}
+
+void Device::refuse(SessionId session, std::uint32_t request, chunks::Refusal reason) {
+  GrantAnswer answer;
+  answer.status = status_of(reason);
+  answer_(session, request, answer);
+}
+
+void Device::deliver(const chunks::Granted& granted, std::uint32_t request) {
+  const auto cached = fds_.find(granted.chunk);
+  if (cached != fds_.end()) {
+    answer_(granted.session, request,
+            {protocol::Status::ok, granted.chunk, granted.bytes, granted.fresh, cached->second.get()});
+    return;
+  }
+  actor_->export_fd(granted.chunk,
+                    [this, granted, request](Result<int> fd) { deliver_exported(granted, request, fd); });
+}
+
+void Device::deliver_exported(const chunks::Granted& granted, std::uint32_t request, Result<int> exported) {
+  UniqueFd fd(exported ? *exported : -1);
+  // The session may have ended while the actor worked.
+  if (!pool_.holds(granted.session, granted.chunk)) return;
+  if (!exported) {
+    log::error(text("GPU ", facts_.index, ": ", exported.error().what, ": error ", exported.error().detail));
+    if (const auto revoked = pool_.revoke(granted.session, granted.chunk)) release({*revoked});
+    return refuse(granted.session, request, chunks::Refusal::driver_failed);
+  }
+  int borrowed = fd.get();
+  if (fds_.size() < fd_capacity_) fds_[granted.chunk] = std::move(fd);
+  answer_(granted.session, request,
+          {protocol::Status::ok, granted.chunk, granted.bytes, granted.fresh, borrowed});
+}
+
+void Device::create(ChunkId chunk, Bytes bytes, SessionId session, std::uint32_t request) {
+  actor_->create(chunk, bytes, pool_.headroom(), [=, this](const DeviceActor::Created& created) {
+    on_created(chunk, session, request, created);
+  });
+}
+
+void Device::on_created(ChunkId chunk, SessionId session, std::uint32_t request,
+                        const DeviceActor::Created& created) {
+  if (!created.fd) {
+    const Error& error = created.fd.error();
+    const bool full = error.code == ErrorCode::out_of_memory;
+    if (!full) log::error(text("GPU ", facts_.index, ": ", error.what, ": CUDA error ", error.detail));
+    const auto why = full ? chunks::CreateFailure::out_of_memory : chunks::CreateFailure::other;
+    const chunks::Decision decision = pool_.create_failed(chunk, why);
+    observe(created.measure);
+    return apply(decision, session, request);
+  }
+  UniqueFd fd(*created.fd);
+  const chunks::Decision decision = pool_.created(chunk);
+  observe(created.measure);
+  if (const auto* granted = std::get_if<chunks::Granted>(&decision))
+    return deliver_exported(*granted, request, fd.release());
+  if (fds_.size() < fd_capacity_) fds_[chunk] = std::move(fd);
+  apply(decision, session, request);
+}
+
+bool Device::give_back(SessionId session, ChunkId chunk) {
+  auto releases = pool_.give_back(session, chunk);
+  if (!releases) return false;
+  release(std::move(*releases));
+  return true;
+}
+
+void Device::charge(SessionId session, std::int64_t bytes, std::function<void(bool)> done) {
+  chunks::Charged charged = pool_.charge(session, bytes);
+  if (charged.releases.empty()) return done(charged.accepted);
+  release(std::move(charged.releases), [done = std::move(done)] { done(true); });
+}
+
+void Device::release(chunks::Releases releases, std::function<void()> done) {
+  if (releases.empty()) return;
+  for (const chunks::Release& release : releases) fds_.erase(release.chunk);
+  std::vector<ChunkId> ids;
+  for (const chunks::Release& release : releases) ids.push_back(release.chunk);
+  actor_->release(std::move(releases), [this, ids = std::move(ids),
+                                        done = std::move(done)](const DeviceActor::Released& released) {
+    for (const ChunkId id : ids) pool_.released(id);
+    observe(released.measure, released.dirty);
+    if (done) done();
+  });
+}
+
+void Device::refresh(std::function<void()> done) {
+  if (actor_ == nullptr) {
+    if (done) done();
+    return;
+  }
+  actor_->measure([this, done = std::move(done)](const Measure& measure) {
+    observe(measure);
+    if (done) done();
+  });
+}
+
+void Device::observe(const Measure& measure, Bytes dirty_released) {
+  free_ = measure.free;
+  pool_.observe_free(measure.free);
+  stranded_->observe(measure, dirty_released);
+}
+
+Bytes Device::stranded() const {
+  // Chunks of dead sessions whose release is still on its way count as well.
+  return (stranded_ ? stranded_->bytes() : Bytes{}) + pool_.totals().dying;
+}
+
+}  // namespace vramd

@@ -1,0 +1,93 @@
+// One GPU as the loop sees it: the pool, the actor that executes the pool's commands, and the cached
+// descriptors. Owned and used by the loop thread only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "allocator/base/unique_fd.hpp"
+#include "allocator/chunks/pool.hpp"
+#include "allocator/protocol/messages.hpp"
+#include "daemon/actor.hpp"
+#include "daemon/driver_library.hpp"
+#include "daemon/stranded.hpp"
+#include "policies/file/policy.hpp"
+
+namespace vramd {
+
+// The answer to a session's request for a chunk. `fd` is good for the time of the call only.
+struct GrantAnswer {
+  protocol::Status status = protocol::Status::ok;
+  ChunkId chunk{};
+  Bytes bytes;
+  bool fresh = false;
+  int fd = -1;
+};
+
+class Device {
+ public:
+  using Answer = std::function<void(SessionId, std::uint32_t request, const GrantAnswer&)>;
+
+  // `fd_capacity`: how many exported descriptors may be kept open.
+  Device(const Driver& driver, const DeviceFacts& facts, const policy::Policy& policy,
+         std::size_t fd_capacity, DeviceActor::Post post, Answer answer);
+
+  // Blocks until the context is there, or the device is known to do without: then it lends no chunks.
+  void start();
+  bool stop(Nanos deadline);
+
+  const DeviceFacts& facts() const { return facts_; }
+  bool lends() const { return actor_ != nullptr; }  // has a context and creates chunks
+  void configure(const policy::Policy& policy);
+
+  // Sessions. Ends return nothing: the chunks go their way.
+  void open(SessionId session, chunks::DomainId domain, const chunks::Limits& limits);
+  void set_limits(SessionId session, const chunks::Limits& limits) { pool_.set_limits(session, limits); }
+  void disconnect(SessionId session) { release(pool_.disconnect(session)); }
+  void end(SessionId session, bool clean);
+
+  // Answered through `Answer`, at once or later. The session must be open and connected.
+  void request(SessionId session, std::uint32_t request, Bytes bytes);
+  bool acknowledge(SessionId session, ChunkId chunk) { return pool_.acknowledge(session, chunk); }
+  bool give_back(SessionId session, ChunkId chunk);
+  // `done` is called when the driver has what the charge needs: at once, or after idle chunks were given up.
+  void charge(SessionId session, std::int64_t bytes, std::function<void(bool accepted)> done);
+
+  // Asks the driver for its free bytes; free() is that number from then on.
+  void refresh(std::function<void()> done = {});
+  Bytes free() const { return free_; }
+  Bytes stranded() const;
+  const chunks::Pool& pool() const { return pool_; }
+  std::size_t cached_fds() const { return fds_.size(); }
+
+  // Whether a chunk's id is one of this device's.
+  static std::size_t index_of(ChunkId chunk) { return static_cast<std::size_t>(chunk) >> kIndexShift; }
+
+ private:
+  static constexpr int kIndexShift = 48;
+
+  void apply(const chunks::Decision& decision, SessionId session, std::uint32_t request);
+  void deliver(const chunks::Granted& granted, std::uint32_t request);
+  void deliver_exported(const chunks::Granted& granted, std::uint32_t request, Result<int> exported);
+  void create(ChunkId chunk, Bytes bytes, SessionId session, std::uint32_t request);
+  void on_created(ChunkId chunk, SessionId session, std::uint32_t request,
+                  const DeviceActor::Created& created);
+  void release(chunks::Releases releases, std::function<void()> done = {});
+  void observe(const Measure& measure, Bytes dirty_released = {});
+  void refuse(SessionId session, std::uint32_t request, chunks::Refusal reason);
+
+  const Driver& driver_;
+  DeviceFacts facts_;
+  chunks::Pool pool_;
+  std::size_t fd_capacity_;
+  DeviceActor::Post post_;
+  Answer answer_;
+  std::unordered_map<ChunkId, UniqueFd> fds_;
+  Bytes free_;
+  std::optional<Stranded> stranded_;
+  std::unique_ptr<DeviceActor> actor_;  // last: its thread ends before the rest goes
+};
+
+}  // namespace vramd

@@ -1,0 +1,200 @@
+// What processes share on a simulated machine: capacity, chunks, and the memory of the dead.
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "tests/support/child_process.hpp"
+#include "tests/support/simgpu_machine.hpp"
+
+static const OwnMachine machine("tiny-2g");
+
+namespace {
+
+// A chunk of 2 MiB, mapped and exported.
+struct SharedChunk {
+  CUmemGenericAllocationHandle handle{};
+  CUdeviceptr address{};
+  vramd::UniqueFd token;
+
+  SharedChunk() {
+    const CUmemAllocationProp prop = device_prop(0, true);
+    int fd = -1;
+    CU_OK(cuMemCreate(&handle, 2 * kMiB, &prop, 0));
+    CU_OK(cuMemAddressReserve(&address, 2 * kMiB, 0, 0, 0));
+    CU_OK(cuMemMap(address, 2 * kMiB, 0, handle, 0));
+    CU_OK(allow(address, 2 * kMiB, 0));
+    CU_OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    token.reset(fd);
+  }
+  void give_up() {
+    CU_OK(cuMemUnmap(address, 2 * kMiB));
+    CU_OK(cuMemRelease(handle));
+    CU_OK(cuMemAddressFree(address, 2 * kMiB));
+  }
+};
+
+std::string hex_of(const CUipcMemHandle& handle) {
+  std::string text;
+  for (std::size_t i = 0; i < sizeof handle; ++i) {
+    char byte[3];
+    std::snprintf(byte, sizeof byte, "%02x", reinterpret_cast<const unsigned char*>(&handle)[i]);
+    text += byte;
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("simgpu: another process writes into a chunk that it got as a descriptor") {
+  TestContext context;
+  SharedChunk chunk;
+  ChildProcess child({SIMGPU_CHILD, "write"});
+  child.send_descriptor(chunk.token.get());
+  CHECK(child.line() == "written");
+  CHECK(child.wait() == 0);
+  unsigned char byte = 0;
+  CU_OK(cuMemcpyDtoH(&byte, chunk.address + 2 * kMiB - 1, 1));
+  CHECK(byte == 0x77);
+  chunk.give_up();
+}
+
+TEST_CASE("simgpu: only chunks created for it are exported") {
+  TestContext context;
+  const CUmemAllocationProp prop = device_prop(0);
+  CUmemGenericAllocationHandle handle{};
+  int fd = -1;
+  CU_OK(cuMemCreate(&handle, 2 * kMiB, &prop, 0));
+  CHECK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
+        CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuMemRelease(handle));
+}
+
+TEST_CASE("simgpu: a descriptor keeps the chunk alive after everybody released it") {
+  TestContext context;
+  const std::size_t before = free_memory();
+  SharedChunk chunk;
+  CU_OK(cuMemsetD8(chunk.address, 0x21, 1));
+  CU_OK(cuCtxSynchronize());
+  ChildProcess child({SIMGPU_CHILD, "import-dead"});
+  child.send_descriptor(chunk.token.get());
+  CHECK(child.line() == "received");
+  chunk.give_up();
+  chunk.token.reset();
+  CHECK(before - free_memory() == 302 * kMiB);  // the chunk and the child's context
+  child.close_input();
+  CHECK(child.line() == "0 33");
+  CHECK(child.wait() == 0);
+  CHECK(free_memory() == before);
+}
+
+TEST_CASE("simgpu: a descriptor of something else is refused") {
+  TestContext context;
+  int pipes[2];
+  REQUIRE(::pipe(pipes) == 0);
+  const vramd::UniqueFd first(pipes[0]), second(pipes[1]);
+  CUmemGenericAllocationHandle handle{};
+  void* const shareable = reinterpret_cast<void*>(static_cast<std::intptr_t>(pipes[0]));
+  CHECK(cuMemImportFromShareableHandle(&handle, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) ==
+        CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("simgpu: what one process holds another can't have, until it is killed") {
+  TestContext context;
+  const std::size_t before = free_memory();
+  const std::string role = GENERATE("hold", "chunk");
+  ChildProcess holder({SIMGPU_CHILD, role, "1024"});
+  REQUIRE(holder.line() == "held");
+  CHECK(before - free_memory() == (1024 + 300) * kMiB);
+  CUdeviceptr block{};
+  CHECK(cuMemAlloc(&block, 1024 * kMiB) == CUDA_ERROR_OUT_OF_MEMORY);
+  ChildProcess refused({SIMGPU_CHILD, role, "1024"});
+  CHECK(refused.line() == "2");
+  refused.close_input();
+  CHECK(refused.wait() == 0);
+
+  holder.kill();
+  CU_OK(cuMemAlloc(&block, 1024 * kMiB));  // at the next attempt, with no call in between
+  CU_OK(cuMemFree(block));
+  CHECK(free_memory() == before);
+}
+
+TEST_CASE("simgpu: in a forked child CUDA is unusable, and its end frees nothing") {
+  TestContext context;
+  const std::size_t before = free_memory();
+  CUdeviceptr block{};
+  CU_OK(cuMemAlloc(&block, 64 * kMiB));
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::size_t free = 0, total = 0;
+    int count = 0;
+    for (const CUresult answer :
+         {cuInit(0), cuMemGetInfo(&free, &total), cuDeviceGetCount(&count), cuMemFree(block)}) {
+      if (answer != CUDA_ERROR_NOT_INITIALIZED) ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(before - free_memory() == 64 * kMiB);
+  CU_OK(cuMemFree(block));
+}
+
+TEST_CASE("simgpu: the memory of a killed parent stays taken while a forked child lives") {
+  TestContext context;
+  const std::size_t before = free_memory();
+  ChildProcess parent({SIMGPU_CHILD, "fork-hold", "512"});
+  REQUIRE(parent.line() == "held");
+  const std::string grandchild = parent.line();
+  parent.kill();
+  CHECK(before - free_memory() == (512 + 300) * kMiB);
+  REQUIRE(::kill(std::stoi(grandchild), SIGKILL) == 0);
+  CHECK(parent.line().empty());  // end of output: the grandchild is gone too
+  CHECK(free_memory() == before);
+}
+
+TEST_CASE("simgpu: legacy IPC opens once and counts, and needs a living exporter of plain memory") {
+  TestContext context;
+  CUdeviceptr small{}, large{};
+  CU_OK(cuMemAlloc(&small, 4096));
+  CU_OK(cuMemAlloc(&large, 4 * kMiB));
+  for (const CUdeviceptr block : {small, large}) {
+    CU_OK(cuMemsetD8(block, 0x44, 4096));
+    CU_OK(cuCtxSynchronize());
+    CUipcMemHandle handle;
+    CU_OK(cuIpcGetMemHandle(&handle, block));
+    CUdeviceptr own{};
+    CHECK(cuIpcOpenMemHandle(&own, handle, 0) == CUDA_ERROR_INVALID_CONTEXT);  // the exporter's own process
+    ChildProcess child({SIMGPU_CHILD, "ipc", hex_of(handle)});
+    CHECK(child.line() == "68 1 1");
+    CHECK(child.wait() == 0);
+    unsigned char byte = 0;
+    CU_OK(cuMemcpyDtoH(&byte, block, 1));
+    CHECK(byte == 0x66);
+    CU_OK(cuMemFree(block));
+    ChildProcess late({SIMGPU_CHILD, "ipc", hex_of(handle)});
+    if (block == large) CHECK(late.line() == "cuIpcOpenMemHandle failed: 1");
+  }
+}
+
+TEST_CASE("simgpu: an unknown profile is refused with the list of known ones") {
+  ChildProcess child({SIMGPU_CHILD, "devices"},
+                     {"SIM_NAME=test-unknown-" + std::to_string(::getpid()), "SIM_PROFILE=h300"});
+  CHECK(child.line() == "100 0");
+  std::filesystem::remove_all("/dev/shm/simgpu-test-unknown-" + std::to_string(::getpid()));
+}
+
+TEST_CASE("simgpu: call counts are written at exit, failures injected by name and number") {
+  const std::string path = machine.folder + "/counts.json";
+  ChildProcess child({SIMGPU_CHILD, "counts"}, {"SIM_COUNTS=" + path});
+  CHECK(child.wait() == 0);
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  CHECK(text.str().find("\"cuInit\": 1") != std::string::npos);
+  CHECK(text.str().find("\"cuArrayCreate_v2\": 1") != std::string::npos);
+  CHECK(text.str().find("\"unimplemented\": 1") != std::string::npos);
+
+  ChildProcess failing({SIMGPU_CHILD, "hold", "1"}, {"SIM_FAIL=cuMemAlloc:1=719"});
+  CHECK(failing.line() == "719");
+}

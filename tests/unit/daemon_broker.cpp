@@ -1,0 +1,241 @@
+// The broker over real devices and actor threads on a GPU of bookkeeping: what sessions get when things go
+// wrong.
+#include <condition_variable>
+#include <deque>
+
+#include "allocator/protocol/socket.hpp"
+#include "daemon/broker.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/fake_gpu.hpp"
+
+using namespace vramd;
+using namespace vramd::literals;
+using protocol::Status;
+
+namespace {
+
+constexpr int kDriverVersion = 13000;
+
+// Stands in for the loop: runs what the actors post, in this thread.
+class Loop {
+ public:
+  DeviceActor::Post post() {
+    return [this](std::function<void()> done) {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(done));
+      changed_.notify_all();
+    };
+  }
+  void run_one() {
+    std::unique_lock lock(mutex_);
+    REQUIRE(changed_.wait_for(lock, std::chrono::seconds(20), [this] { return !queue_.empty(); }));
+    const auto next = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    next();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;
+};
+
+struct Bench {
+  explicit Bench(Bytes capacity, policy::Policy policy = {}) : gpu(capacity), driver(gpu.table()) {
+    policy.pool_retain = {1ull << 30, 0, false};
+    policy.pool_headroom = {};
+    DeviceFacts facts;
+    facts.name = "GPU of bookkeeping";
+    facts.total = capacity;
+    facts.virtual_memory = true;
+    std::vector<std::unique_ptr<Device>> devices;
+    devices.push_back(
+        std::make_unique<Device>(driver, facts, policy, fd_capacity, loop.post(),
+                                 [this](SessionId session, std::uint32_t request, const GrantAnswer& answer) {
+                                   broker->answer_grant(session, request, answer);
+                                 }));
+    devices.back()->start();
+    device = devices.back().get();
+    broker = std::make_unique<Broker>(std::move(devices), kDriverVersion, policy, 1);
+  }
+  ~Bench() {
+    CHECK(device->pool().check() == nullptr);
+    CHECK(broker->stop(MonotonicClock{}.now() + seconds(10)));
+    CHECK(gpu.handles() == 0);
+    CHECK(gpu.contexts() == 0);
+  }
+  // Until the actor has done all that it was given.
+  void settle() {
+    bool done = false;
+    device->refresh([&] { done = true; });
+    while (!done) loop.run_one();
+  }
+
+  static constexpr std::size_t fd_capacity = 2;
+  testing::FakeGpu gpu;
+  Driver driver;
+  Loop loop;
+  Device* device = nullptr;
+  std::unique_ptr<Broker> broker;
+};
+
+// A peer that keeps what the broker sends.
+struct Guest {
+  Guest(Bench& host, const std::string& user = "anna", unsigned uid = 1000) : bench(host) {
+    Peer peer;
+    peer.pid = 4711;
+    peer.uid = uid;
+    peer.user = user;
+    peer.container = "host";
+    auto hello = protocol::make<protocol::Hello>(1);
+    hello.driver_version = kDriverVersion;
+    hello.device_count = 1;
+    greeting = bench.broker->hello(hello, peer, {[this](const void* packet, std::size_t size, int fd) {
+                                     const auto* bytes = static_cast<const unsigned char*>(packet);
+                                     packets.push_back({{bytes, bytes + size}, fd >= 0});
+                                   }});
+    REQUIRE(greeting.keep);
+  }
+  SessionId id() const { return greeting.session; }
+  template <class M>
+  void send(const M& message) {
+    CHECK(bench.broker->packet(id(), &message, sizeof message).drop == nullptr);
+  }
+  void ask(Bytes bytes) {
+    auto message = protocol::make<protocol::Grant>(++request);
+    message.bytes = bytes.value;
+    send(message);
+  }
+  protocol::GrantReply reply() {
+    while (packets.empty()) bench.loop.run_one();
+    protocol::GrantReply message;
+    REQUIRE(protocol::decode(packets.front().bytes.data(), packets.front().bytes.size(), message));
+    CHECK(packets.front().brought_fd == (message.header.status == Status::ok));
+    packets.pop_front();
+    return message;
+  }
+  protocol::GrantReply grant(Bytes bytes) {
+    ask(bytes);
+    return reply();
+  }
+  void acknowledge(std::uint64_t chunk) {
+    auto message = protocol::make<protocol::Acknowledge>(0);
+    message.chunk = chunk;
+    send(message);
+  }
+
+  struct Packet {
+    std::vector<unsigned char> bytes;
+    bool brought_fd;
+  };
+  Bench& bench;
+  Broker::Greeting greeting;
+  std::uint32_t request = 0;
+  std::deque<Packet> packets;
+};
+
+}  // namespace
+
+TEST_CASE("Broker: a driver that fails is told and leaves nothing behind") {
+  Bench bench(1_GiB);
+  Guest anna(bench);
+  bench.gpu.fail_next_create(CUDA_ERROR_UNKNOWN);
+  CHECK(anna.grant(32_MiB).header.status == Status::internal);
+  bench.gpu.fail_next_export(CUDA_ERROR_UNKNOWN);
+  CHECK(anna.grant(32_MiB).header.status == Status::internal);
+  CHECK(bench.gpu.handles() == 0);
+  CHECK(anna.grant(32_MiB).header.status == Status::ok);
+}
+
+TEST_CASE("Broker: a failed export of a warm chunk ends its lease") {
+  Bench bench(1_GiB);
+  Guest anna(bench);
+  std::vector<std::uint64_t> chunks;
+  for (int i = 0; i < 4; ++i)
+    chunks.push_back(anna.grant(32_MiB).chunk);  // two of them without a cached descriptor
+  auto back = protocol::make<protocol::GiveBack>(0);
+  back.count = 4;
+  for (std::size_t i = 0; i < 4; ++i) back.chunks[i] = chunks[i];
+  anna.send(back);
+  CHECK(bench.device->pool().totals().cached == 128_MiB);
+  bench.gpu.fail_next_export(CUDA_ERROR_UNKNOWN);
+  CHECK(anna.grant(32_MiB).header.status == Status::internal);
+  bench.settle();
+  CHECK(bench.device->pool().totals().leased == 0_B);
+  CHECK(bench.gpu.handles() == 3);
+  CHECK(bench.device->cached_fds() <= Bench::fd_capacity);
+  CHECK(anna.grant(32_MiB).header.status == Status::ok);
+}
+
+TEST_CASE("Broker: what the device can hold is never refused") {
+  Bench bench(64_MiB);
+  Guest anna(bench), bert(bench, "bert", 1001);
+  const auto first = anna.grant(32_MiB), second = anna.grant(32_MiB);
+  CHECK(anna.grant(2_MiB).header.status == Status::out_of_memory);
+  auto back = protocol::make<protocol::GiveBack>(0);
+  back.count = 1;
+  back.chunks[0] = first.chunk;
+  anna.send(back);
+  const auto other = bert.grant(2_MiB);
+  CHECK(other.header.status == Status::ok);
+  CHECK(other.flags == protocol::kGrantFresh);
+  CHECK(bench.device->pool().totals().leased == 34_MiB);
+  CHECK(second.header.status == Status::ok);
+}
+
+TEST_CASE("Broker: a session that dies while its chunk is created leaves it fresh for others") {
+  Bench bench(1_GiB);
+  Guest bert(bench, "bert", 1001);
+  {
+    Guest anna(bench);
+    anna.ask(32_MiB);
+    bench.broker->closed(anna.id());
+    bench.broker->died(anna.id());
+  }
+  bench.settle();
+  CHECK(bench.device->pool().totals().cached == 32_MiB);
+  const auto reply = bert.grant(32_MiB);
+  CHECK(reply.flags == protocol::kGrantFresh);
+  CHECK(bench.gpu.handles() == 1);
+}
+
+TEST_CASE("Broker: bytes that the driver keeps after a death are stranded until it lets go") {
+  Bench bench(1_GiB);
+  Guest anna(bench);
+  anna.acknowledge(anna.grant(32_MiB).chunk);
+  bench.gpu.hold_released(true);
+  bench.broker->died(anna.id());
+  CHECK(bench.device->stranded() == 32_MiB);  // on its way
+  bench.settle();
+  CHECK(bench.gpu.handles() == 0);
+  CHECK(bench.device->stranded() == 32_MiB);  // and not given back
+  bench.gpu.hold_released(false);
+  bench.settle();
+  CHECK(bench.device->stranded() == 0_B);
+}
+
+TEST_CASE("Broker: a process that has ended is granted nothing, its goodbye counts") {
+  Bench bench(1_GiB);
+  Guest anna(bench);
+  anna.acknowledge(anna.grant(32_MiB).chunk);
+  bench.broker->process_ended(anna.id());
+  anna.ask(32_MiB);
+  anna.send(protocol::make<protocol::Goodbye>(0));
+  bench.broker->died(anna.id());
+  bench.settle();
+  CHECK(bench.device->pool().totals().cached == 32_MiB);
+  CHECK(bench.gpu.handles() == 1);
+}
+
+TEST_CASE("Broker: reading stops at 64 waiting requests") {
+  Bench bench(4_GiB);
+  Guest anna(bench);
+  for (std::uint32_t i = 0; i < kMaxWaiting; ++i) {
+    CHECK_FALSE(bench.broker->saturated(anna.id()));
+    anna.ask(2_MiB);
+  }
+  CHECK(bench.broker->saturated(anna.id()));
+  for (std::uint32_t i = 0; i < kMaxWaiting; ++i) anna.reply();
+  CHECK_FALSE(bench.broker->saturated(anna.id()));
+}

@@ -1,0 +1,178 @@
+#include "tools/simgpu/driver/copy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tools/simgpu/driver/address_space.hpp"
+#include "tools/simgpu/driver/capture.hpp"
+#include "tools/simgpu/driver/context.hpp"
+#include "tools/simgpu/driver/stream.hpp"
+
+namespace simgpu {
+namespace {
+
+enum class Memory { device, pinned, managed, pageable };
+
+// False when the program's arithmetic leaves the address space.
+bool extent_of(const CopySide& side, const CopyRequest& request, std::size_t& extent) {
+  std::size_t slices = 0, rows = 0;
+  if (__builtin_mul_overflow(side.slice, request.depth - 1, &slices)) return false;
+  if (__builtin_mul_overflow(side.pitch, request.height - 1, &rows)) return false;
+  if (__builtin_add_overflow(slices, rows, &extent) || __builtin_add_overflow(extent, request.width, &extent))
+    return false;
+  return extent <= UINTPTR_MAX - side.address;
+}
+
+// What the operand is now. INVALID_VALUE when it leaves its allocation or isn't memory of the driver though
+// it should be; holes in reservations are left to the execution, as on a GPU.
+CUresult classify(const Touch& touch, Memory& memory) {
+  const std::lock_guard lock(memory_mutex());
+  AddressSpace& space = address_space();
+  const Range* const range = space.find(touch.begin);
+  if (!range) {
+    const bool hole = space.reserved(touch.begin, touch.begin + 1);
+    memory = hole ? Memory::device : Memory::pageable;
+    return touch.device_typed && !hole ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  }
+  const bool whole = range->kind == RangeKind::mapping || touch.end <= range->end();
+  const bool registered = range->kind == RangeKind::registered;
+  if (!whole && (!registered || touch.device_typed)) return CUDA_ERROR_INVALID_VALUE;
+  memory = range->kind == RangeKind::managed ? Memory::managed
+           : range->on_host()                ? (whole ? Memory::pinned : Memory::pageable)
+                                             : Memory::device;
+  return CUDA_SUCCESS;
+}
+
+bool on_host(Memory memory) { return memory == Memory::pinned || memory == Memory::pageable; }
+
+// Runs `work` on operands that the device may touch; a GPU's fault otherwise.
+template <class Work>
+CUresult touching(std::array<Touch, 2> touches, int device, Work work) {
+  Busy busy;
+  busy.touches = touches;
+  {
+    const std::lock_guard lock(memory_mutex());
+    if (!address_space().begin_touching(busy, device)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+  }
+  work();
+  const std::lock_guard lock(memory_mutex());
+  return address_space().end_touching(busy) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+void copy_rows(const CopyRequest& request, std::uintptr_t destination, std::uintptr_t source) {
+  for (std::size_t z = 0; z < request.depth; ++z) {
+    for (std::size_t y = 0; y < request.height; ++y) {
+      std::memmove(
+          reinterpret_cast<void*>(destination + z * request.destination.slice +
+                                  y * request.destination.pitch),
+          reinterpret_cast<const void*>(source + z * request.source.slice + y * request.source.pitch),
+          request.width);
+    }
+  }
+}
+
+void fill_rows(const FillRequest& request) {
+  for (std::size_t y = 0; y < request.height; ++y) {
+    const std::uintptr_t row = request.address + y * request.pitch;
+    if (request.element == 1) {
+      std::memset(reinterpret_cast<void*>(row), static_cast<int>(request.value), request.width);
+    } else if (request.element == 2) {
+      std::fill_n(reinterpret_cast<std::uint16_t*>(row), request.width,
+                  static_cast<std::uint16_t>(request.value));
+    } else {
+      std::fill_n(reinterpret_cast<std::uint32_t*>(row), request.width, request.value);
+    }
+  }
+}
+
+// A copy of what the source spans, taken now.
+std::shared_ptr<std::vector<char>> stage(std::uintptr_t source, std::size_t extent) {
+  const auto* const bytes = reinterpret_cast<const char*>(source);
+  return std::make_shared<std::vector<char>>(bytes, bytes + extent);
+}
+
+CUresult submit_and_wait(const StreamRef& stream, Operation operation, bool wait) {
+  Point point;
+  if (const CUresult result = submit(stream, std::move(operation), &point)) return result;
+  return wait ? wait_for(point) : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult copy(const CopyRequest& request) {
+  StreamRef stream;
+  if (const CUresult result = resolve_stream(request.stream, stream)) return result;
+  if (request.synchronous && capture_forbids()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (request.width == 0 || request.height == 0 || request.depth == 0) return CUDA_SUCCESS;
+
+  std::size_t written = 0, read = 0;
+  const bool spans_valid =
+      extent_of(request.destination, request, written) && extent_of(request.source, request, read);
+  if (!spans_valid || !request.destination.address || !request.source.address)
+    return CUDA_ERROR_INVALID_VALUE;
+  const Touch destination{request.destination.address, request.destination.address + written, true,
+                          request.destination.device_typed};
+  const Touch source{request.source.address, request.source.address + read, false,
+                     request.source.device_typed};
+  Memory to{}, from{};
+  if (const CUresult result = classify(destination, to)) return result;
+  if (const CUresult result = classify(source, from)) return result;
+
+  const bool capturing = is_capturing(*stream);
+  const bool host_to_host = on_host(to) && on_host(from);
+  const bool wait = !capturing && (request.synchronous ? on_host(to) || on_host(from)
+                                                       : host_to_host || to == Memory::pageable);
+  const bool staged = !capturing && !wait && from == Memory::pageable;
+
+  Operation operation;
+  operation.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  operation.writes_host = on_host(to);
+  const int device = stream->context.device;
+  if (staged) {
+    if (const CUresult result = wait_for(stream->last_host_write())) return result;
+    operation.run = [=, bytes = stage(source.begin, read)] {
+      return touching({destination, Touch{}}, device, [&] {
+        copy_rows(request, destination.begin, reinterpret_cast<std::uintptr_t>(bytes->data()));
+      });
+    };
+  } else {
+    operation.run = [=] {
+      return touching({destination, source}, device,
+                      [&] { copy_rows(request, destination.begin, source.begin); });
+    };
+  }
+  return submit_and_wait(stream, std::move(operation), wait);
+}
+
+CUresult fill(const FillRequest& request) {
+  StreamRef stream;
+  if (const CUresult result = resolve_stream(request.stream, stream)) return result;
+  if (request.synchronous && capture_forbids()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (request.width == 0 || request.height == 0) return CUDA_SUCCESS;
+  if (request.address % request.element != 0) return CUDA_ERROR_INVALID_VALUE;
+
+  std::size_t row = 0, extent = 0;
+  const bool span_valid = !__builtin_mul_overflow(request.width, std::size_t{request.element}, &row) &&
+                          !__builtin_mul_overflow(request.pitch, request.height - 1, &extent) &&
+                          !__builtin_add_overflow(extent, row, &extent) &&
+                          extent <= UINTPTR_MAX - request.address;
+  if (!span_valid) return CUDA_ERROR_INVALID_VALUE;
+  const Touch destination{request.address, request.address + extent, true, true};
+  Memory memory{};
+  if (const CUresult result = classify(destination, memory)) return result;
+
+  Operation operation;
+  operation.type = CU_GRAPH_NODE_TYPE_MEMSET;
+  operation.writes_host = on_host(memory);
+  operation.run = [=, device = stream->context.device] {
+    return touching({destination, Touch{}}, device, [&] { fill_rows(request); });
+  };
+  return submit_and_wait(stream, std::move(operation),
+                         request.synchronous && on_host(memory) && !is_capturing(*stream));
+}
+
+}  // namespace simgpu

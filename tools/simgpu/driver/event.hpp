@@ -1,0 +1,40 @@
+// Events: the last position that was recorded, with the time when the worker passed it.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "tools/simgpu/driver/stream.hpp"
+
+namespace simgpu {
+
+class Context;
+struct Capture;
+
+struct Stamp {
+  std::atomic<std::int64_t> nanos{0};  // CLOCK_MONOTONIC
+};
+
+struct Event {
+  Event(Context& owner, unsigned event_flags) : context(owner), flags(event_flags) {}
+
+  Context& context;
+  const unsigned flags;
+
+  std::mutex mutex;
+  bool recorded = false;
+  Point point;
+  std::shared_ptr<Stamp> stamp;
+
+  // Set when the last record was captured; guarded by capture_mutex().
+  std::shared_ptr<Capture> capture;
+  const Stream* captured_on = nullptr;
+  std::size_t captured_at = 0;
+};
+
+using EventRef = std::shared_ptr<Event>;
+
+}  // namespace simgpu

@@ -1,0 +1,167 @@
+#include "tools/simgpu/driver/memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "tools/simgpu/driver/capture.hpp"
+#include "tools/simgpu/driver/context.hpp"
+#include "tools/simgpu/driver/log.hpp"
+#include "tools/simgpu/driver/process.hpp"
+#include "tools/simgpu/driver/stream.hpp"
+
+namespace simgpu {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+std::size_t whole_pages(std::size_t size) { return (size + kPage - 1) / kPage * kPage; }
+
+bool freeable(const Range& range) {
+  return !range.freeing && (range.kind == RangeKind::device || range.kind == RangeKind::slab_block ||
+                            range.kind == RangeKind::managed);
+}
+
+CUresult foreign_free(const char* call, CUdeviceptr address) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%s of 0x%llx", call, static_cast<unsigned long long>(address));
+  misuse("free of memory that was not allocated", text);
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+// Frees a range whatever its kind; the lock is memory_mutex().
+void free_range(std::unique_lock<std::mutex>& lock, std::uintptr_t base, const char* call) {
+  AddressSpace& space = address_space();
+  const Range range = *space.find_base(base);
+  space.wait_untouched(lock, range.base, range.end(), call);
+  if (range.pool) range.pool->used -= range.size;
+  switch (range.kind) {
+    case RangeKind::device:
+    case RangeKind::slab_block:
+      blocks().free(range);
+      break;
+    case RangeKind::pinned:
+    case RangeKind::managed:
+      space.remove(base);
+      ::munmap(reinterpret_cast<void*>(base), whole_pages(range.size));
+      break;
+    case RangeKind::registered:
+    case RangeKind::ipc:
+    case RangeKind::mapping:
+      space.remove(base);
+      break;
+  }
+}
+
+CUresult allocate(int device, std::size_t size, Context* context, Pool* pool, CUdeviceptr& address) {
+  const std::lock_guard lock(memory_mutex());
+  Range* range = nullptr;
+  if (const CUresult result = blocks().allocate(device, place_of(device), size, range)) return result;
+  range->context = context;
+  range->pool = pool;
+  if (pool) {
+    pool->used += size;
+    pool->used_high = std::max(pool->used_high, pool->used);
+  }
+  address = range->base;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult allocate_device(Context& context, std::size_t size, CUdeviceptr& address) {
+  return allocate(context.device, size, &context, nullptr, address);
+}
+
+CUresult allocate_from_pool(Context& context, Pool& pool, std::size_t size, CUdeviceptr& address) {
+  const CUresult result = allocate(pool.device, size, nullptr, &pool, address);
+  if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+  // Frees that are still in some stream's queue may be what is missing.
+  if (const CUresult fault = context.synchronize()) return fault;
+  return allocate(pool.device, size, nullptr, &pool, address);
+}
+
+// Frees what lies at exactly `base` after all work of its context (or of `fallback`) is done.
+template <class Predicate>
+CUresult free_synchronised(std::uintptr_t base, Context* fallback, const char* call, Predicate expected) {
+  Context* owner = nullptr;
+  std::uint64_t buffer_id = 0;
+  {
+    const std::lock_guard lock(memory_mutex());
+    const Range* const range = address_space().find_base(base);
+    if (!range || !expected(*range)) return foreign_free(call, base);
+    owner = range->context ? range->context : fallback;
+    buffer_id = range->buffer_id;
+  }
+  if (const CUresult fault = owner->synchronize()) return fault;
+  std::unique_lock lock(memory_mutex());
+  const Range* const range = address_space().find_base(base);
+  if (!range || range->buffer_id != buffer_id) return foreign_free(call, base);  // another thread was faster
+  free_range(lock, base, call);
+  return CUDA_SUCCESS;
+}
+
+CUresult free_device(Context& current, CUdeviceptr address) {
+  return free_synchronised(address, &current, "cuMemFree", freeable);
+}
+
+CUresult free_host(void* pointer) {
+  const auto pinned = [](const Range& range) { return range.kind == RangeKind::pinned; };
+  return free_synchronised(reinterpret_cast<std::uintptr_t>(pointer), nullptr, "cuMemFreeHost", pinned);
+}
+
+CUresult free_in_stream(const StreamRef& stream, CUdeviceptr address) {
+  {
+    const std::lock_guard lock(memory_mutex());
+    Range* const range = address_space().find_base(address);
+    if (!range || !freeable(*range) || range->kind == RangeKind::managed)
+      return foreign_free("cuMemFreeAsync", address);
+    range->freeing = true;
+  }
+  Operation operation;
+  operation.always = true;  // a faulted context still gives its memory back
+  operation.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+  operation.run = [address] {
+    std::unique_lock lock(memory_mutex());
+    if (address_space().find_base(address)) free_range(lock, address, "cuMemFreeAsync");
+    return CUDA_SUCCESS;
+  };
+  return submit(stream, std::move(operation));
+}
+
+CUresult allocate_host(Context& context, std::size_t size, RangeKind kind, unsigned flags,
+                       std::uintptr_t& address) {
+  if (size > SIZE_MAX - kPage) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* const memory = ::mmap(nullptr, whole_pages(size), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  address = reinterpret_cast<std::uintptr_t>(memory);
+  Range range;
+  range.base = address;
+  range.size = size;
+  range.kind = kind;
+  range.device = context.device;
+  range.context = &context;
+  range.flags = flags;
+  const std::lock_guard lock(memory_mutex());
+  address_space().add(range);
+  return CUDA_SUCCESS;
+}
+
+void free_memory_of(const Context& context) {
+  std::unique_lock lock(memory_mutex());
+  std::vector<std::uintptr_t> bases;
+  for (const auto& [base, range] : address_space().ranges()) {
+    if (range.context == &context && range.kind != RangeKind::ipc) bases.push_back(base);
+  }
+  for (const std::uintptr_t base : bases) free_range(lock, base, "the end of the context");
+}
+
+std::optional<Range> look_up(CUdeviceptr address) {
+  const std::lock_guard lock(memory_mutex());
+  const Range* const range = address_space().find(address);
+  return range ? std::optional(*range) : std::nullopt;
+}
+
+}  // namespace simgpu

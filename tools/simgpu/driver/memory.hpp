@@ -1,0 +1,47 @@
+// Allocation and release of everything that belongs to a context. Thread-safe.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "tools/simgpu/driver/address_space.hpp"
+
+namespace simgpu {
+
+// Attributes and counters of a memory pool; guarded by memory_mutex().
+struct Pool {
+  int device = 0;
+  int follow_event_dependencies = 1, allow_opportunistic = 1, allow_internal_dependencies = 1;
+  std::uint64_t release_threshold = 0;
+  std::uint64_t used = 0, used_high = 0;
+};
+
+// Device memory that belongs to the context.
+CUresult allocate_device(Context& context, std::size_t size, CUdeviceptr& address);
+// Device memory that belongs to the pool. `context` is the stream's: when memory is short its pending frees
+// are waited for.
+CUresult allocate_from_pool(Context& context, Pool& pool, std::size_t size, CUdeviceptr& address);
+
+// cuMemFree: waits for the owning context, then frees device or managed memory.
+CUresult free_device(Context& current, CUdeviceptr address);
+// cuMemFreeAsync: frees when the stream gets there.
+CUresult free_in_stream(const StreamRef& stream, CUdeviceptr address);
+
+// Host memory that the driver owns (pinned or managed).
+CUresult allocate_host(Context& context, std::size_t size, RangeKind kind, unsigned flags,
+                       std::uintptr_t& address);
+
+// cuMemFreeHost: waits for the owning context, then frees pinned memory.
+CUresult free_host(void* pointer);
+
+void free_memory_of(const Context& context);
+
+// A copy of the range that contains the address.
+std::optional<Range> look_up(CUdeviceptr address);
+inline std::optional<Range> look_up(const void* address) {
+  return look_up(reinterpret_cast<CUdeviceptr>(address));
+}
+
+}  // namespace simgpu

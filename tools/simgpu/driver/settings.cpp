@@ -1,0 +1,84 @@
+#include "tools/simgpu/driver/settings.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace simgpu {
+namespace {
+
+std::string text(const char* name, const char* fallback = "") {
+  const char* value = std::getenv(name);
+  return value ? value : fallback;
+}
+
+std::optional<std::uint64_t> number(const char* name) {
+  const std::string value = text(name);
+  if (value.empty()) return std::nullopt;
+  char* end = nullptr;
+  const unsigned long long parsed = std::strtoull(value.c_str(), &end, 10);
+  if (*end == '\0') return parsed;
+  std::fprintf(stderr, "simgpu: %s=\"%s\" is not a whole number; it is ignored\n", name, value.c_str());
+  return std::nullopt;
+}
+
+bool flag(const char* name, bool fallback) { return number(name).value_or(fallback) != 0; }
+
+// "create:193,map:1.5"
+Latencies latencies(const std::string& list) {
+  Latencies result;
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    const std::string item = list.substr(at, end - at);
+    const std::size_t colon = item.find(':');
+    const std::string name = item.substr(0, colon);
+    double* target = name == "create"   ? &result.create
+                     : name == "map"    ? &result.map
+                     : name == "access" ? &result.access
+                     : name == "unmap"  ? &result.unmap
+                                        : nullptr;
+    if (target && colon != std::string::npos) {
+      *target = std::strtod(item.c_str() + colon + 1, nullptr);
+    } else {
+      std::fprintf(stderr,
+                   "simgpu: SIM_LATENCY_US: \"%s\" is not understood; write create:US, map:US, access:US or "
+                   "unmap:US\n",
+                   item.c_str());
+    }
+    at = end + 1;
+  }
+  return result;
+}
+
+Settings read_environment() {
+  constexpr std::uint64_t kMiB = 1u << 20;
+  Settings s;
+  s.machine = text("SIM_NAME", "default");
+  s.folder = text("SIM_DIR", "/dev/shm") + "/simgpu-" + s.machine;
+  s.profile = text("SIM_PROFILE", "rtx-a5000-24g");
+  if (const auto megabytes = number("SIM_CAPACITY_MB")) s.capacity = *megabytes * kMiB;
+  s.devices = static_cast<int>(std::min<std::uint64_t>(number("SIM_DEVICES").value_or(1), 8));
+  s.version = static_cast<int>(number("SIM_VERSION").value_or(13000));
+  s.context_bytes = number("SIM_CONTEXT_MB").value_or(300) * kMiB;
+  s.trace = flag("SIM_TRACE", false);
+  s.poison = flag("SIM_POISON", false);
+  s.strict = flag("SIM_STRICT", false);
+  s.host_numa = flag("SIM_HOST_NUMA", true);
+  s.vmm_needs_context = flag("SIM_VMM_NEEDS_CONTEXT", false);
+  s.log_path = text("SIM_LOG");
+  s.counts_path = text("SIM_COUNTS");
+  s.failures = text("SIM_FAIL");
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) s.visible_devices = visible;
+  s.latency = latencies(text("SIM_LATENCY_US"));
+  return s;
+}
+
+}  // namespace
+
+const Settings& settings() {
+  // Leaked like all state of the driver: worker threads outlive static destructors.
+  static const Settings* const instance = new Settings(read_environment());
+  return *instance;
+}
+
+}  // namespace simgpu

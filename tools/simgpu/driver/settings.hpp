@@ -1,0 +1,34 @@
+// The environment of the simulator, read once per process. README.md has the table.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace simgpu {
+
+struct Latencies {  // microseconds, slept inside the call; 0 = none
+  double create = 0, map = 0, access = 0, unmap = 0;
+};
+
+struct Settings {
+  std::string folder;   // SIM_DIR/simgpu-SIM_NAME: all files of one simulated machine
+  std::string machine;  // SIM_NAME
+  std::string profile;
+  std::optional<std::uint64_t> capacity;  // bytes
+  int devices = 1;
+  int version = 13000;
+  std::uint64_t context_bytes = 0;
+  bool trace = false;
+  bool poison = false;
+  bool strict = false;
+  bool host_numa = true;
+  bool vmm_needs_context = false;
+  std::string log_path, counts_path, failures;
+  std::optional<std::string> visible_devices;
+  Latencies latency;
+};
+
+const Settings& settings();
+
+}  // namespace simgpu
