@@ -38,6 +38,8 @@ CUresult allocate(Memory& memory, Heap& heap, CUdeviceptr* out, std::size_t size
   }
   CUcontext context = nullptr;
   if (const CUresult asked = memory.driver().ctx_get_current(&context); asked != CUDA_SUCCESS) return asked;
+  // Refused at once: else it would be gathered chunk by chunk, at the cost of everybody's memory, and given back again.
+  if (memory.source().out_of_reach(heap.device(), {size})) return CUDA_ERROR_OUT_OF_MEMORY;
   RelaxedCapture relaxed(memory.driver());
   auto block = heap.allocate({size}, context);
   if (block) {

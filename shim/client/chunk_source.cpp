@@ -66,6 +66,7 @@ Mode ChunkSourceOfProcess::introduce(int device_count) {
     memcpy(hello.devices[i].bytes, uuid.bytes, sizeof uuid.bytes);
     std::size_t total = 0;
     (void)driver_.device_total_mem(&total, i);
+    devices_[i].total = total;
     const Bytes wish = settings_.limit_of({total});
     if (wish > Bytes{0}) devices_[i].limit = devices_[i].environment_limit = wish.value;
   }
@@ -86,18 +87,33 @@ Mode ChunkSourceOfProcess::introduce(int device_count) {
     device.source = reply->devices[i].source == protocol::Source::daemon ? protocol::Source::daemon : protocol::Source::local;
     log(LogLevel::info, "device %d: source %s", i, device.source == protocol::Source::daemon ? "daemon" : "local, as the daemon decided");
     // The limit is asked for here so that it holds even if the daemon goes away.
-    auto ask = protocol::make<protocol::MemoryInfo>(0);
-    ask.device = device.daemon_index;
-    auto info = connection_.call<protocol::MemoryInfoReply>(ask);
-    if (info && info->header.status == Status::ok) refresh_limit(device, info->limit_bytes);
+    protocol::MemoryInfoReply info;
+    (void)ask_daemon(i, info);
   }
   log(LogLevel::info, "mode %s, session %llu at %s", name_of(reply->mode), static_cast<unsigned long long>(reply->session),
       settings_.socket);
   return reply->mode;
 }
 
-void ChunkSourceOfProcess::refresh_limit(Device& device, std::uint64_t daemon_limit) {
-  __atomic_store_n(&device.limit, smaller(device.environment_limit, daemon_limit), __ATOMIC_RELAXED);
+bool ChunkSourceOfProcess::ask_daemon(int device, protocol::MemoryInfoReply& info) {
+  if (!known_to_daemon(device)) return false;
+  Device& d = devices_[device];
+  auto request = protocol::make<protocol::MemoryInfo>(0);
+  request.device = d.daemon_index;
+  auto reply = connection_.call<protocol::MemoryInfoReply>(request);
+  if (!reply || reply->header.status != Status::ok) return false;
+  info = *reply;
+  __atomic_store_n(&d.limit, smaller(d.environment_limit, info.limit_bytes), __ATOMIC_RELAXED);
+  return true;
+}
+
+bool ChunkSourceOfProcess::out_of_reach(int device, Bytes size) {
+  const Device& d = devices_[device];
+  if (size.value > d.total) return true;
+  if (size.value <= load(d.limit)) return false;
+  protocol::MemoryInfoReply info;
+  (void)ask_daemon(device, info);
+  return size.value > load(d.limit);
 }
 
 Result<Chunk> ChunkSourceOfProcess::acquire(int device, Bytes size) {
@@ -209,15 +225,8 @@ void ChunkSourceOfProcess::charge_native(int device, std::int64_t bytes) {
 void ChunkSourceOfProcess::memory_info(int device, Bytes reusable, Bytes& device_free, Bytes& device_total) {
   Device& d = devices_[device];
   std::uint64_t free = device_free.value;
-  if (known_to_daemon(device)) {
-    auto request = protocol::make<protocol::MemoryInfo>(0);
-    request.device = d.daemon_index;
-    auto info = connection_.call<protocol::MemoryInfoReply>(request);
-    if (info && info->header.status == Status::ok) {
-      refresh_limit(d, info->limit_bytes);
-      free = info->free_bytes;
-    }
-  }
+  protocol::MemoryInfoReply info;
+  if (ask_daemon(device, info)) free = info.free_bytes;
   const std::uint64_t limit_now = load(d.limit);
   const std::uint64_t held = load(d.held);
   free = smaller(free, limit_now > held ? limit_now - held : 0);

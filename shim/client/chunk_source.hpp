@@ -42,6 +42,10 @@ class ChunkSourceOfProcess {
   // The device's limit as known now; {UINT64_MAX} = none.
   Bytes limit(int device) const { return {__atomic_load_n(&devices_[device].limit, __ATOMIC_RELAXED)}; }
 
+  // Whether `size` can never be had here, whatever others give back: more than the device has or the limit allows. Asks the
+  // daemon again before it says so for the limit's sake, since the policy may have changed.
+  bool out_of_reach(int device, Bytes size);
+
   // Says that nothing of ours is in use any more. Only true when every chunk has been given back.
   void goodbye();
 
@@ -50,6 +54,7 @@ class ChunkSourceOfProcess {
  private:
   struct Device {
     std::uint64_t limit = UINT64_MAX;  // bytes; the smaller of the environment's and the daemon's
+    std::uint64_t total = 0;           // bytes of the device
     std::uint64_t held = 0;            // bytes from acquire() that are out
     std::uint64_t environment_limit = UINT64_MAX;
     std::uint32_t daemon_index = UINT32_MAX;
@@ -65,7 +70,8 @@ class ChunkSourceOfProcess {
   Result<Chunk> acquire_from_daemon(int device, Bytes size);
   Result<Chunk> acquire_local(int device, Bytes size);
   Result<void> charge(int device, protocol::ChargeKind kind, std::int64_t bytes);
-  void refresh_limit(Device& device, std::uint64_t daemon_limit);
+  // Asks the daemon for its view of the device and remembers the limit. False without a daemon that knows the device.
+  bool ask_daemon(int device, protocol::MemoryInfoReply& info);
 
   const Driver& driver_;
   const Settings& settings_;
