@@ -42,7 +42,7 @@ class Deaths(DaemonTest):
         def leave():
             client = self.daemon.session()
             chunk = client.grant()[1]
-            self.daemon.process.send_signal(signal.SIGSTOP)
+            os.kill(self.daemon.process.pid, signal.SIGSTOP)  # Popen.send_signal() does nothing in a forked child
             client.acknowledge(chunk)
             for _ in range(100):  # more than the daemon reads at a time, so that it sees the death before the goodbye
                 client.acknowledge(99)

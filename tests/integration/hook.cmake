@@ -146,6 +146,6 @@ if(TARGET vramd_preload)
     hook_program(hook_cudart_${kind} SOURCES ${hook_here}/hook_cudart.cpp
                  LIBRARIES hook_test_settings ${VRAMD_CUDART_${hook_kind}} rt)
     cmake_path(GET VRAMD_CUDART_${hook_kind} PARENT_PATH hook_cudart_folder)
-    hook_test(hook_cudart_${kind} COMMAND $<TARGET_FILE:hook_cudart_${kind}> PATH ${hook_driver_folder}:${hook_cudart_folder})
+    hook_test(hook_cudart_${kind} COMMAND $<TARGET_FILE:hook_cudart_${kind}> PATH ${hook_cudart_folder}:${hook_driver_folder})  # not the stand-in that lies beside the driver
   endforeach()
 endif()

@@ -114,10 +114,12 @@ def main():
     arguments.add_argument("sources", nargs="+")
     options = arguments.parse_args()
 
-    text = preprocess(options.compiler, options.include, "cudaProfiler.h")  # includes cuda.h
+    # cudaProfiler.h includes cuda.h. PyPI has it in a package of its own; without it three exports are missing.
+    profiler = pathlib.Path(options.include, "cudaProfiler.h").exists()
+    text = preprocess(options.compiler, options.include, "cudaProfiler.h" if profiler else "cuda.h")
     functions = prototypes(text)
     if len(functions) < 400:
-        sys.exit(f"generate.py: only {len(functions)} driver functions found in {options.include}/cudaProfiler.h; "
+        sys.exit(f"generate.py: only {len(functions)} driver functions found in {options.include}/cuda.h; "
                  "is this the include folder of a CUDA toolkit (12.4 or later)?")
     available = implemented(options.sources) & set(functions)
     out = pathlib.Path(options.out)
@@ -139,7 +141,7 @@ def main():
     enum = re.search(r"typedef enum cudaError_enum \{(.*?)\}", text, re.S).group(1)
     results = [f'{{{value}, "{name}"}},' for name, value in re.findall(r"(CUDA_\w+)\s*=\s*(\d+)", enum)]
 
-    (out / "impl.hpp").write_text("#pragma once\n#include <cuda.h>\n#include <cudaProfiler.h>\nnamespace simgpu::impl {\n"
+    (out / "impl.hpp").write_text("#pragma once\n#include <cuda.h>\n#if __has_include(<cudaProfiler.h>)\n#include <cudaProfiler.h>\n#endif\n\nnamespace simgpu::impl {\n"
                                   + "\n".join(declarations) + "\n}  // namespace simgpu::impl\n")
     for file, lines in (("exports.inc", wrappers), ("functions.inc", rows), ("procs.inc", procs), ("results.inc", results)):
         (out / file).write_text("\n".join(lines) + "\n")

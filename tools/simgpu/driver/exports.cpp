@@ -1,6 +1,5 @@
 // The driver's exported functions, generated from the headers.
 #include <cuda.h>
-#include <cudaProfiler.h>
 
 #include "impl.hpp"
 #include "tools/simgpu/driver/calls.hpp"

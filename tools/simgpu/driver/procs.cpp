@@ -1,6 +1,5 @@
 // cuGetProcAddress: the entry points by name, version and stream flavour.
 #include <cuda.h>
-#include <cudaProfiler.h>
 
 #include <string_view>
 #include <unordered_map>
