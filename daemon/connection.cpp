@@ -11,9 +11,11 @@
 namespace vramd {
 namespace {
 
-// A peer that has this many answers waiting does not read: 64 grants in flight and as many other answers are
-// normal.
-constexpr std::size_t kMaxQueued = 2 * protocol::kMaxUnacknowledged;
+// With this many answers waiting, nothing more is read from the peer.
+constexpr std::size_t kEnoughQueued = 16;
+// What may still be queued then: the answers to requests that were read before.
+constexpr std::size_t kMaxQueued = kEnoughQueued + 2 * protocol::kMaxUnacknowledged;
+constexpr auto kDeafTime = std::chrono::seconds(2);
 // Packets read before others have their turn.
 constexpr int kBurst = 16;
 // More than a socket's buffer holds of our messages.
@@ -23,7 +25,7 @@ constexpr auto kRetry = std::chrono::milliseconds(10);
 }  // namespace
 
 Connection::Connection(boost::asio::io_context& loop, UniqueFd socket)
-    : socket_(loop, socket.release()), retry_(loop) {}
+    : socket_(loop, socket.release()), retry_(loop), deaf_(loop) {}
 
 void Connection::start(Owner owner) {
   owner_ = std::move(owner);
@@ -31,7 +33,7 @@ void Connection::start(Owner owner) {
 }
 
 void Connection::wait_readable() {
-  if (closed_ || reading_ || owner_.saturated()) return;
+  if (closed_ || reading_ || queue_.size() >= kEnoughQueued || owner_.saturated()) return;
   reading_ = true;
   socket_.async_wait(boost::asio::posix::descriptor_base::wait_read,
                      [self = shared_from_this()](const boost::system::error_code& error) {
@@ -41,7 +43,7 @@ void Connection::wait_readable() {
 }
 
 void Connection::read_some() {
-  for (int i = 0; i < kBurst && !owner_.saturated(); ++i)
+  for (int i = 0; i < kBurst && queue_.size() < kEnoughQueued && !owner_.saturated(); ++i)
     if (const Read read = read_one(); read == Read::over)
       return;
     else if (read == Read::nothing)
@@ -94,6 +96,7 @@ void Connection::send(const void* packet, std::size_t size, int fd) {
   const auto* bytes = static_cast<const unsigned char*>(packet);
   UniqueFd copy(fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (fd >= 0 && !copy) return close("no_descriptors");
+  if (queue_.empty()) expect_progress();
   queue_.push_back({{bytes, bytes + size}, std::move(copy)});
   wait_writable(error);
 }
@@ -127,7 +130,17 @@ void Connection::flush() {
     int error = 0;
     if (!try_send(next.packet.data(), next.packet.size(), next.fd.get(), error)) return wait_writable(error);
     queue_.pop_front();
+    expect_progress();
   }
+  deaf_.cancel();
+  wait_readable();
+}
+
+void Connection::expect_progress() {
+  deaf_.expires_after(kDeafTime);
+  deaf_.async_wait([self = shared_from_this()](const boost::system::error_code& cancelled) {
+    if (!cancelled && !self->queue_.empty()) self->close("deaf");
+  });
 }
 
 void Connection::close(const char* reason) {
@@ -136,6 +149,7 @@ void Connection::close(const char* reason) {
   boost::system::error_code ignored;
   socket_.close(ignored);
   retry_.cancel();
+  deaf_.cancel();
   queue_.clear();
   // From the loop, never from inside a send(): whoever sends may be in the middle of its books.
   boost::asio::post(socket_.get_executor(), [self = shared_from_this(), reason] {

@@ -52,9 +52,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool try_send(const void* packet, std::size_t size, int fd, int& error);
   void flush();
   void wait_writable(int error);
+  void expect_progress();
 
   boost::asio::posix::stream_descriptor socket_;
   boost::asio::steady_timer retry_;
+  boost::asio::steady_timer deaf_;  // runs while answers wait, from the last one that went out
   Owner owner_;
   std::deque<Queued> queue_;
   bool reading_ = false;

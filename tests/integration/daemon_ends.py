@@ -44,7 +44,7 @@ class Deaths(DaemonTest):
             chunk = client.grant()[1]
             os.kill(self.daemon.process.pid, signal.SIGSTOP)  # Popen.send_signal() does nothing in a forked child
             client.acknowledge(chunk)
-            for _ in range(100):  # more than the daemon reads at a time, so that it sees the death before the goodbye
+            for _ in range(40):  # more than the daemon reads at a time, so that it sees the death before the goodbye
                 client.acknowledge(99)
             client.goodbye()
             return client

@@ -85,6 +85,19 @@ class Hostile(DaemonTest):
         self.assertEqual(admin.grant()[0], REFUSED)
         self.assertEqual(len(admin.status()["sessions"]), 1)
 
+    def test_a_peer_that_reads_late_is_not_deaf(self):
+        client = self.session()
+        client.socket.setblocking(False)
+        sent = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:  # until the daemon reads no more
+                client.send(packet(MEMORY_INFO, bytes(8), sent))
+                sent += 1
+        client.socket.settimeout(10)
+        self.assertGreater(sent, 100)
+        self.assertEqual([client.receive()[1] for _ in range(sent)], list(range(sent)))
+        self.assertEqual(self.dropped("deaf"), 0)
+
     def test_a_deaf_peer_is_dropped(self):
         client = self.session()
         with self.assertRaises(Closed):

@@ -1,6 +1,9 @@
 // What processes share on a simulated machine: capacity, chunks, and the memory of the dead.
+#include <chrono>
 #include <fstream>
+#include <random>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include "tests/support/child_process.hpp"
@@ -116,6 +119,25 @@ TEST_CASE("simgpu: what one process holds another can't have, until it is killed
   CU_OK(cuMemAlloc(&block, 1024 * kMiB));  // at the next attempt, with no call in between
   CU_OK(cuMemFree(block));
   CHECK(free_memory() == before);
+}
+
+TEST_CASE("simgpu: processes killed at any instruction leave an exact account") {
+  TestContext context;
+  const std::size_t before = free_memory();
+  std::mt19937 random(7);
+  for (int round = 0; round < 60; ++round) {
+    ChildProcess first({SIMGPU_CHILD, "churn"}), second({SIMGPU_CHILD, "churn"});
+    REQUIRE(first.line() == "churning");
+    REQUIRE(second.line() == "churning");
+    // The moment of death is the test's input, not a way to wait for something.
+    std::this_thread::sleep_for(std::chrono::microseconds(std::uniform_int_distribution<>(0, 3000)(random)));
+    first.kill();
+    second.kill();
+    REQUIRE(free_memory() == before);
+  }
+  CUdeviceptr all{};
+  CU_OK(cuMemAlloc(&all, before));
+  CU_OK(cuMemFree(all));
 }
 
 TEST_CASE("simgpu: in a forked child CUDA is unusable, and its end frees nothing") {

@@ -1,6 +1,7 @@
 // A second process on a simulated machine, for tests of what processes share. Roles:
 //   hold MIB           allocates, prints "held" or the error's number, waits for the end of its input
 //   chunk MIB          like hold, with cuMemCreate
+//   churn              prints "churning", then creates, exports, imports and releases chunks for ever
 //   fork-hold MIB      like hold; forks, prints the child's pid, both wait
 //   write              receives a descriptor over the socket at its input, imports, fills with 0x77, prints
 //   "written" import-dead        receives a descriptor, waits for a byte, imports and prints the result and
@@ -90,6 +91,24 @@ int hold(std::size_t bytes, bool chunk) {
   return 0;
 }
 
+int churn() {
+  use_device();
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  say("churning");
+  for (unsigned round = 0;; ++round) {
+    CUmemGenericAllocationHandle chunks[8];
+    for (auto& chunk : chunks) need("cuMemCreate", cuMemCreate(&chunk, 2u << 20, &prop, 0));
+    int fd = -1;
+    need("cuMemExportToShareableHandle",
+         cuMemExportToShareableHandle(&fd, chunks[round % 8], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    for (const auto chunk : chunks) need("cuMemRelease", cuMemRelease(chunk));
+    ::close(fd);
+  }
+}
+
 int fork_hold(std::size_t bytes) {
   use_device();
   CUdeviceptr block{};
@@ -167,6 +186,7 @@ int main(int count, char** arguments) {
   const auto megabytes = [&] { return std::strtoul(count > 2 ? arguments[2] : "1", nullptr, 10) << 20; };
   if (role == "hold" || role == "chunk") return hold(megabytes(), role == "chunk");
   if (role == "fork-hold") return fork_hold(megabytes());
+  if (role == "churn") return churn();
   if (role == "write") return write_import();
   if (role == "import-dead") return import_later();
   if (role == "ipc" && count > 2) return open_ipc(arguments[2]);
