@@ -41,8 +41,9 @@ Try<Simulation> choose_simulation(const std::string& argument, const std::string
   folder = fs::absolute(folder, error).lexically_normal();
   const fs::path library = folder / "libcuda.so.1";
   if (!fs::exists(library, error))
-    return trouble(kExitRuntime, text("--sim ", argument, ": there is no ", library.string(),
-                                      "; build the target simgpu_libcuda, or name its folder with --sim-dir"));
+    return trouble(kExitRuntime,
+                   text("--sim ", argument, ": there is no ", library.string(),
+                        "; build the target simgpu_libcuda, or name its folder with --sim-dir"));
   chosen.library = library.string();
 
   const char* name = ::getenv("SIM_NAME");

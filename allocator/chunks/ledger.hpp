@@ -35,7 +35,8 @@ class Ledger {
   Account* find(SessionId session);
   const Account* find(SessionId session) const;
 
-  // What the session's own limit and its group's still allow it. 0 when a limit was lowered below what is held.
+  // What the session's own limit and its group's still allow it. 0 when a limit was lowered below what is
+  // held.
   Bytes room(const Account& account) const;
 
   // Enters (bytes > 0) or removes (bytes < 0) memory outside the pool. False when a limit forbids it or when
