@@ -13,6 +13,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 
 #include "daemon/broker.hpp"
@@ -88,6 +89,7 @@ class Daemon {
   const std::int64_t started_since_1970_ = now_since_1970();
   std::int64_t reload_success_time_ = started_since_1970_;
   bool reload_successful_ = true;
+  std::uint64_t reloads_ = 0;
   bool ready_ = false;
   bool ended_cleanly_ = true;
 };
@@ -200,6 +202,7 @@ void Daemon::reload() {
     users_.forget();
     broker_->set_policy(policy_);
     reload_success_time_ = now_since_1970();
+    ++reloads_;
     log::info("policy read again; limits hold for later grants");
   } else {
     log::error(text(options_.config, " is not a valid policy: the old one stays in force"));
@@ -233,7 +236,9 @@ Snapshot Daemon::snapshot() const {
   values.uptime_seconds = (MonotonicClock{}.now() - started_).value / 1'000'000'000;
   values.start_time_seconds = started_since_1970_;
   values.simulated = simulation_.has_value();
-  values.config_file = options_.config;
+  if (std::error_code error; !options_.config.empty())
+    values.config_file = std::filesystem::absolute(options_.config, error).string();
+  values.reloads = reloads_;
   values.last_reload_successful = reload_successful_;
   values.last_reload_success_time = reload_success_time_;
   values.http = http_ == nullptr ? "" : http_->address();

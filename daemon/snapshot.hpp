@@ -46,6 +46,7 @@ struct Snapshot {
   std::string mode;
   bool simulated = false;
   std::string config_file;  // empty: built-in defaults
+  std::uint64_t reloads = 0;  // how often the file was read again and was valid
   bool last_reload_successful = true;
   std::int64_t last_reload_success_time = 0;  // since 1970
   std::string http;

@@ -194,10 +194,12 @@ class Limits(DaemonTest):
         self.daemon.eventually(lambda status: not status["config"]["last_reload_successful"])
         self.assertEqual(client.memory_info()[3], 64 * MIB)
         self.assertEqual(self.daemon.metric("vramd_config_last_reload_successful"), 0)
+        self.assertEqual(self.daemon.status()["config"]["reloads"], 0)
         self.assertIn("moode", self.daemon.log())
         self.daemon.write_config({"version": 1})
         self.daemon.process.send_signal(signal.SIGHUP)
-        self.daemon.eventually(lambda status: status["config"]["last_reload_successful"])
+        self.daemon.eventually(lambda status: status["config"]["reloads"] == 1)
+        self.assertTrue(self.daemon.status()["config"]["last_reload_successful"])
         self.assertEqual(client.memory_info()[3], NO_LIMIT)
 
     def test_a_shared_limit_counts_all_its_sessions(self):

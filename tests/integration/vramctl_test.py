@@ -23,7 +23,7 @@ VERSION = subprocess.run([VRAMCTL, "--version"], capture_output=True, text=True)
 
 STATUS_OF_TWO = {
     "version": VERSION, "pid": 4711, "epoch": 1, "uptime_seconds": 11520, "mode": "pool",
-    "config": {"file": "/etc/vramd/vramd.json", "last_reload_successful": True}, "http": "127.0.0.1:9845",
+    "config": {"file": "/etc/vramd/vramd.json", "reloads": 0, "last_reload_successful": True}, "http": "127.0.0.1:9845",
     "environment": {},
     "devices": [
         {"index": 0, "uuid": "GPU-6a16b9c2", "name": "NVIDIA A100", "pci_bus_id": "0000:07:00.0", "total": 80 * GIB,

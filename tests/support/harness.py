@@ -96,9 +96,9 @@ class Stand:
 
     def reload(self, policy):
         self.config.write_text(json.dumps(policy))
-        before = self.metric("vramd_config_last_reload_success_timestamp_seconds") or 0
+        before = self.status()["config"]["reloads"]
         self.daemon.send_signal(signal.SIGHUP)
-        wait_for(lambda: (self.metric("vramd_config_last_reload_success_timestamp_seconds") or 0) > before, 2, "the reload")
+        wait_for(lambda: self.status()["config"]["reloads"] > before, 2, "the reload")
 
     def status(self):
         result = subprocess.run([str(BUILD / "bin" / "vramctl"), "status", "--json", "--socket", str(self.socket)],
