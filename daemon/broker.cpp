@@ -187,8 +187,11 @@ void Broker::end(Session& session, bool clean) {
     held += account->leased;
     device->end(id, clean);
   }
+  std::string rest = "nothing was leased";
+  if (held > Bytes{0})
+    rest = text(held.value >> 20, " MiB ", clean ? "back in the pool" : "released to the driver");
   log::info(text("session ", static_cast<std::uint64_t>(id), ": ended, ", clean ? "clean" : "without goodbye",
-                 ", ", held.value >> 20, " MiB ", clean ? "back in the pool" : "released to the driver"));
+                 ", ", rest));
   sessions_.erase(id);
 }
 

@@ -66,7 +66,7 @@ class Daemon {
  private:
   Try<void> read_policy();
   Try<void> open_devices();
-  Try<void> open_sockets();
+  Try<void> open_web();
   void wait_for_signal();
   void reload();
   void stop();
@@ -138,14 +138,13 @@ Try<void> Daemon::open_devices() {
   return {};
 }
 
-Try<void> Daemon::open_sockets() {
+Try<void> Daemon::open_web() {
   const std::string web = options_.web_address.empty() ? policy_.metrics_listen : options_.web_address;
   auto http = HttpServer::listen(loop_, web, [this](std::string_view path) {
     return answer_page(path, ready_, [this] { return snapshot(); });
   });
   if (!http) return tl::unexpected(http.error());
   http_ = std::move(*http);
-  server_ = std::make_unique<Server>(loop_, socket_->fd(), *broker_, users_);
   return {};
 }
 
@@ -154,12 +153,13 @@ Try<void> Daemon::start() {
   boost::system::error_code error;
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) signals_.add(number, error);
   if (auto ok = read_policy(); !ok) return ok;
-  // The socket first: a second daemon must not touch the GPUs. It is answered once everything stands.
+  // The addresses first: a second daemon must not touch the GPUs. They are answered once everything stands.
   auto socket = SocketFile::listen(options_.socket);
   if (!socket) return tl::unexpected(socket.error());
   socket_.emplace(std::move(*socket));
+  if (auto ok = open_web(); !ok) return ok;
   if (auto ok = open_devices(); !ok) return ok;
-  if (auto ok = open_sockets(); !ok) return ok;
+  server_ = std::make_unique<Server>(loop_, socket_->fd(), *broker_, users_);
   wait_for_signal();
   schedule_refresh();
   ready_ = true;

@@ -48,6 +48,8 @@ Try<Simulation> choose_simulation(const std::string& argument, const std::string
 
   const char* name = ::getenv("SIM_NAME");
   chosen.environment["SIM_NAME"] = name != nullptr && *name != '\0' ? name : text("vramd-", ::getuid());
+  if (const char* place = ::getenv("SIM_DIR"); place != nullptr && *place != '\0')
+    chosen.environment["SIM_DIR"] = fs::absolute(place, error).string();
   chosen.environment["SIM_PROFILE"] = chosen.profile;
   chosen.environment["SIM_DEVICES"] = text(chosen.devices);
   chosen.environment["LD_LIBRARY_PATH"] = folder.string();

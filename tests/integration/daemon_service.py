@@ -9,10 +9,12 @@ from daemon_wire import *
 
 
 def run(*flags, **environment):
-    """(exit code, stderr + stdout) of a daemon that is expected to end by itself."""
+    """(exit code, stderr + stdout) of a daemon that is expected to end by itself, without having touched a GPU."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("VRAMD_", "SIM_"))}
-    done = subprocess.run([VRAMD, *flags], env={**clean, "SIM_NAME": "vramdtest-never", **environment}, timeout=30,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with tempfile.TemporaryDirectory(prefix="vramd-test-") as machine:
+        done = subprocess.run([VRAMD, *flags], env={**clean, "SIM_DIR": machine, **environment}, timeout=30,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert os.listdir(machine) == [], done.stdout
     return done.returncode, done.stdout
 
 

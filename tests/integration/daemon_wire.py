@@ -235,6 +235,7 @@ class Daemon:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        self.last_words = self.log()
         for path in glob.glob(f"/dev/shm/*{self.name}*"):
             shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -282,7 +283,7 @@ class DaemonTest(unittest.TestCase):
         for client in self.clients:
             client.close()
         code = self.daemon.stop()
-        self.assertEqual(code, 0, "the daemon did not end well")
+        self.assertEqual(code, 0, self.daemon.last_words)
 
     def session(self, **wishes):
         client = self.daemon.session(**wishes)

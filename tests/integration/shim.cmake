@@ -15,7 +15,7 @@ else()
 endif()
 add_test(NAME shim_memory_test COMMAND shim_memory_test)
 set_tests_properties(shim_memory_test PROPERTIES LABELS "integration;threads" TIMEOUT 180
-  ENVIRONMENT "SIM_NAME=shim-memory-test-${CMAKE_BUILD_TYPE}${VRAMD_SANITIZE};SIM_PROFILE=rtx-a5000-24g;SIM_DEVICES=2;VRAMD_SOCKET=/nonexistent/vramd.sock;${preload}")
+  ENVIRONMENT "VRAMD_SOCKET=/nonexistent/vramd.sock;${preload}")
 
 if(NOT VRAMD_SANITIZE AND VRAMD_NVCC)
   add_test(NAME shim_programs_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/integration/shim_programs_test.py)

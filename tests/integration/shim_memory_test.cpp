@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/own_machine.hpp"
 #include "tests/support/program_api.hpp"
 
 using vramd::testing::shim_answers;
@@ -14,6 +15,8 @@ using vramd::testing::shim_answers;
 namespace {
 
 constexpr std::size_t kMiB = 1 << 20;
+
+const OwnMachine machine("rtx-a5000-24g", "2");
 
 void start(int device = 0) {
   REQUIRE(shim_answers());

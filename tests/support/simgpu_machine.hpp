@@ -1,37 +1,12 @@
-// A simulated machine of this test process alone, and a context in which each test case may do harm.
-// Include it once per program, in the file of the test cases.
+// For tests of the simulated driver: a context in which each test case may do harm, and what they share.
 #pragma once
 
 #include <cuda.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/own_machine.hpp"
 
 #define CU_OK(call) REQUIRE((call) == CUDA_SUCCESS)
-
-// Chooses the machine before anything reads the environment; programs that are started later see the same
-// one.
-struct OwnMachine {
-  explicit OwnMachine(const char* profile, const char* devices = "1") {
-    const std::string name = "test-" + std::to_string(::getpid());
-    folder = "/dev/shm/simgpu-" + name;
-    ::setenv("SIM_NAME", name.c_str(), 1);
-    ::setenv("SIM_PROFILE", profile, 1);
-    ::setenv("SIM_DEVICES", devices, 1);
-    ::unsetenv("SIM_DIR");
-    ::unsetenv("SIM_CAPACITY_MB");
-    ::unsetenv("CUDA_VISIBLE_DEVICES");
-  }
-  ~OwnMachine() { std::filesystem::remove_all(folder); }
-  OwnMachine(const OwnMachine&) = delete;
-  OwnMachine& operator=(const OwnMachine&) = delete;
-
-  std::string folder;
-};
 
 struct TestContext {
   explicit TestContext(int ordinal = 0) : device(ordinal) {
