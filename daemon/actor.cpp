@@ -60,8 +60,7 @@ void DeviceActor::run(std::promise<Result<Measure>> started) {
 }
 
 Result<void> DeviceActor::enter_context() {
-  if (auto ok = check(driver_.device_primary_ctx_retain(&context_, device_), "cuDevicePrimaryCtxRetain"); !ok)
-    return ok;
+  if (auto ok = check(driver_.device_primary_ctx_retain(&context_, device_), "cuDevicePrimaryCtxRetain"); !ok) return ok;
   return check(driver_.ctx_set_current(context_), "cuCtxSetCurrent");
 }
 
@@ -103,9 +102,9 @@ Result<int> DeviceActor::export_now(ChunkId chunk) {
   const auto at = backings_.find(chunk);
   if (at == backings_.end()) return failure(ErrorCode::invalid_argument, "export of a chunk that is gone");
   int fd = -1;
-  if (auto ok = check(driver_.mem_export_to_shareable_handle(&fd, at->second.handle,
-                                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-                      "cuMemExportToShareableHandle");
+  if (auto ok =
+          check(driver_.mem_export_to_shareable_handle(&fd, at->second.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                "cuMemExportToShareableHandle");
       !ok)
     return tl::unexpected(ok.error());
   return fd;
@@ -125,8 +124,8 @@ void DeviceActor::release(chunks::Releases releases, std::function<void(Released
       const auto at = backings_.find(release.chunk);
       if (at == backings_.end()) continue;  // never happens: the pool names each chunk once
       if (auto ok = check(driver_.mem_release(at->second.handle), "cuMemRelease"); !ok)
-        log::error(text("cuMemRelease of chunk ", static_cast<std::uint64_t>(release.chunk), ": CUDA error ",
-                        ok.error().detail));
+        log::error(
+            text("cuMemRelease of chunk ", static_cast<std::uint64_t>(release.chunk), ": CUDA error ", ok.error().detail));
       if (release.dirty) dirty += at->second.bytes;
       backed_ -= at->second.bytes;
       backings_.erase(at);

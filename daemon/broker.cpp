@@ -10,18 +10,12 @@
 namespace vramd {
 namespace {
 
-std::string job_of(const protocol::Hello& hello) {
-  return std::string(hello.job, ::strnlen(hello.job, sizeof hello.job));
-}
+std::string job_of(const protocol::Hello& hello) { return std::string(hello.job, ::strnlen(hello.job, sizeof hello.job)); }
 
 }  // namespace
 
-Broker::Broker(std::vector<std::unique_ptr<Device>> devices, int driver_version, policy::Policy policy,
-               std::uint64_t epoch)
-    : devices_(std::move(devices)),
-      driver_version_(driver_version),
-      policy_(std::move(policy)),
-      epoch_(epoch) {}
+Broker::Broker(std::vector<std::unique_ptr<Device>> devices, int driver_version, policy::Policy policy, std::uint64_t epoch)
+    : devices_(std::move(devices)), driver_version_(driver_version), policy_(std::move(policy)), epoch_(epoch) {}
 
 Session* Broker::find(SessionId session) {
   const auto at = sessions_.find(session);
@@ -30,10 +24,9 @@ Session* Broker::find(SessionId session) {
 
 protocol::Status Broker::admit(const Peer& peer) const {
   if (sessions_.size() >= kMaxSessions) return protocol::Status::too_many;
-  const auto same_user = std::count_if(sessions_.begin(), sessions_.end(),
-                                       [&](const auto& entry) { return entry.second.uid == peer.uid; });
-  return static_cast<std::size_t>(same_user) < kMaxSessionsPerUser ? protocol::Status::ok
-                                                                   : protocol::Status::too_many;
+  const auto same_user =
+      std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) { return entry.second.uid == peer.uid; });
+  return static_cast<std::size_t>(same_user) < kMaxSessionsPerUser ? protocol::Status::ok : protocol::Status::too_many;
 }
 
 chunks::DomainId Broker::domain_of(const Peer& peer) {
@@ -80,21 +73,18 @@ Broker::Greeting Broker::hello(const protocol::Hello& hello, const Peer& peer, W
   greeting.reply.session = static_cast<std::uint64_t>(id);
   greeting.keep = true;
   greeting.session = id;
-  log::info(text("session ", static_cast<std::uint64_t>(id), ": ", session.subject.command, " (pid ",
-                 session.pid, ", user ", session.subject.user, ", ", session.subject.container, "), mode ",
-                 name_of(session.mode)));
+  log::info(text("session ", static_cast<std::uint64_t>(id), ": ", session.subject.command, " (pid ", session.pid, ", user ",
+                 session.subject.user, ", ", session.subject.container, "), mode ", name_of(session.mode)));
   return greeting;
 }
 
-void Broker::fill_device_table(const protocol::Hello& hello, protocol::HelloReply& reply,
-                               Session& session) const {
+void Broker::fill_device_table(const protocol::Hello& hello, protocol::HelloReply& reply, Session& session) const {
   reply.device_count = hello.device_count;
   for (std::uint32_t i = 0; i < hello.device_count; ++i) {
     protocol::DeviceEntry& entry = reply.devices[i];
     entry.index = UINT32_MAX;
     for (const auto& device : devices_) {
-      if (::memcmp(device->facts().uuid.bytes, hello.devices[i].bytes, sizeof hello.devices[i].bytes) != 0)
-        continue;
+      if (::memcmp(device->facts().uuid.bytes, hello.devices[i].bytes, sizeof hello.devices[i].bytes) != 0) continue;
       entry.index = device->facts().index;
       entry.total_bytes = device->facts().total.value;
       if (session.mode == protocol::Mode::off)
@@ -114,8 +104,7 @@ chunks::Limits Broker::limits_for(Session& session, const Device& device) {
   chunks::Limits limits;
   limits.session = session.wished_limit;
   const auto* rule = first_match(policy_.sessions, session.subject, static_cast<int>(device.facts().index));
-  session.priority =
-      decide_priority(rule == nullptr ? protocol::Priority::normal : rule->priority, session.wished_priority);
+  session.priority = decide_priority(rule == nullptr ? protocol::Priority::normal : rule->priority, session.wished_priority);
   if (rule == nullptr || !rule->limit) return limits;
   const Bytes limit{rule->limit->of(device.facts().total.value)};
   const std::string key = sharing_key(*rule, session.subject);
@@ -188,10 +177,8 @@ void Broker::end(Session& session, bool clean) {
     device->end(id, clean);
   }
   std::string rest = "nothing was leased";
-  if (held > Bytes{0})
-    rest = text(held.value >> 20, " MiB ", clean ? "back in the pool" : "released to the driver");
-  log::info(text("session ", static_cast<std::uint64_t>(id), ": ended, ", clean ? "clean" : "without goodbye",
-                 ", ", rest));
+  if (held > Bytes{0}) rest = text(held.value >> 20, " MiB ", clean ? "back in the pool" : "released to the driver");
+  log::info(text("session ", static_cast<std::uint64_t>(id), ": ended, ", clean ? "clean" : "without goodbye", ", ", rest));
   sessions_.erase(id);
 }
 
@@ -246,8 +233,8 @@ void Broker::fill(Snapshot& snapshot) const {
       const chunks::Account* account = device->pool().ledger().find(id);
       if (account == nullptr) continue;
       const Bytes limit = std::min(account->limits.session, account->limits.group_limit);
-      values.devices.push_back({device->facts().index, name_of(session.sources[device->facts().index]),
-                                account->leased, account->charged, limit});
+      values.devices.push_back(
+          {device->facts().index, name_of(session.sources[device->facts().index]), account->leased, account->charged, limit});
     }
     snapshot.sessions.push_back(std::move(values));
   }

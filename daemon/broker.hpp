@@ -28,8 +28,7 @@ struct Verdict {
 
 class Broker {
  public:
-  Broker(std::vector<std::unique_ptr<Device>> devices, int driver_version, policy::Policy policy,
-         std::uint64_t epoch);
+  Broker(std::vector<std::unique_ptr<Device>> devices, int driver_version, policy::Policy policy, std::uint64_t epoch);
 
   struct Greeting {
     protocol::HelloReply reply;

@@ -30,9 +30,7 @@ bool take_prefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-std::string named(std::string_view runtime, std::string_view id) {
-  return std::string(runtime) + "-" + std::string(id);
-}
+std::string named(std::string_view runtime, std::string_view id) { return std::string(runtime) + "-" + std::string(id); }
 
 // The container that `component` names, given the one above it. Empty when it names none.
 std::string container_in(std::string_view parent, std::string_view component) {
@@ -86,8 +84,7 @@ CgroupPlace parse_cgroup(std::string_view text) {
   if (paths.empty()) return place;
   place.path = paths.front();
   if (place.path == "/") {
-    const auto longest =
-        std::max_element(paths.begin(), paths.end(), [](auto a, auto b) { return a.size() < b.size(); });
+    const auto longest = std::max_element(paths.begin(), paths.end(), [](auto a, auto b) { return a.size() < b.size(); });
     place.path = *longest;
   }
   for (const std::string_view path : paths) {

@@ -7,9 +7,8 @@
 namespace vramd {
 
 struct CgroupPlace {
-  std::string path;  // the full path: serves limits only
-  std::string
-      container;  // outermost container of the path, such as "docker-<id>"; "host" outside of containers
+  std::string path;       // the full path: serves limits only
+  std::string container;  // outermost container of the path, such as "docker-<id>"; "host" outside of containers
 };
 
 // Understands v1, v2 and hybrid texts. A hybrid host has v1 lines and a `0::/` line that differ: the v2 line

@@ -103,8 +103,7 @@ void Connection::send(const void* packet, std::size_t size, int fd) {
 
 // False: not now, or closed.
 bool Connection::try_send(const void* packet, std::size_t size, int fd, int& error) {
-  const auto sent =
-      protocol::send_packet(socket_.native_handle(), packet, size, fd < 0 ? nullptr : &fd, fd < 0 ? 0 : 1);
+  const auto sent = protocol::send_packet(socket_.native_handle(), packet, size, fd < 0 ? nullptr : &fd, fd < 0 ? 0 : 1);
   if (sent) return true;
   error = sent.error().detail;
   if (sent.error().code != ErrorCode::timeout) close(nullptr);

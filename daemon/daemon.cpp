@@ -103,8 +103,7 @@ Try<void> Daemon::read_policy() {
   }
   std::string all;
   for (const std::string& line : configuration.errors) all += line + "\n";
-  return trouble(kExitUsage,
-                 text(all, options_.config, " is not a valid policy; correct it, or start without --config"));
+  return trouble(kExitUsage, text(all, options_.config, " is not a valid policy; correct it, or start without --config"));
 }
 
 Try<void> Daemon::open_devices() {
@@ -129,8 +128,7 @@ Try<void> Daemon::open_devices() {
   for (const DeviceFacts& facts : driver_.devices) {
     devices.push_back(std::make_unique<Device>(driver_.calls, facts, policy_, fds_per_device, post, answer));
     devices.back()->start();
-    log::info(text("GPU ", facts.index, ": ", facts.name, ", ", facts.uuid_text, ", ",
-                   facts.total.value >> 20, " MiB, ",
+    log::info(text("GPU ", facts.index, ": ", facts.name, ", ", facts.uuid_text, ", ", facts.total.value >> 20, " MiB, ",
                    devices.back()->lends() ? "chunks by the daemon" : "no chunks by the daemon"));
   }
   broker_ = std::make_unique<Broker>(std::move(devices), driver_.version, policy_, make_epoch());
@@ -140,9 +138,8 @@ Try<void> Daemon::open_devices() {
 
 Try<void> Daemon::open_web() {
   const std::string web = options_.web_address.empty() ? policy_.metrics_listen : options_.web_address;
-  auto http = HttpServer::listen(loop_, web, [this](std::string_view path) {
-    return answer_page(path, ready_, [this] { return snapshot(); });
-  });
+  auto http = HttpServer::listen(
+      loop_, web, [this](std::string_view path) { return answer_page(path, ready_, [this] { return snapshot(); }); });
   if (!http) return tl::unexpected(http.error());
   http_ = std::move(*http);
   return {};
@@ -163,8 +160,8 @@ Try<void> Daemon::start() {
   wait_for_signal();
   schedule_refresh();
   ready_ = true;
-  log::info(text("vramd ", VRAMD_VERSION, ": socket ", socket_->path(), ", http://", http_->address(),
-                 "/, policy ", options_.config.empty() ? "built in" : options_.config));
+  log::info(text("vramd ", VRAMD_VERSION, ": socket ", socket_->path(), ", http://", http_->address(), "/, policy ",
+                 options_.config.empty() ? "built in" : options_.config));
   notify_service_manager("READY=1");
   return {};
 }

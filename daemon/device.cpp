@@ -17,24 +17,19 @@ chunks::Pool::Config pool_config(const DeviceFacts& facts, const policy::Policy&
 
 protocol::Status status_of(chunks::Refusal reason) {
   switch (reason) {
-    case chunks::Refusal::not_a_class:
-      return protocol::Status::malformed;
-    case chunks::Refusal::over_limit:
-      return protocol::Status::over_limit;
-    case chunks::Refusal::too_many_unacknowledged:
-      return protocol::Status::too_many;
-    case chunks::Refusal::out_of_memory:
-      return protocol::Status::out_of_memory;
-    case chunks::Refusal::driver_failed:
-      break;
+    case chunks::Refusal::not_a_class: return protocol::Status::malformed;
+    case chunks::Refusal::over_limit: return protocol::Status::over_limit;
+    case chunks::Refusal::too_many_unacknowledged: return protocol::Status::too_many;
+    case chunks::Refusal::out_of_memory: return protocol::Status::out_of_memory;
+    case chunks::Refusal::driver_failed: break;
   }
   return protocol::Status::internal;
 }
 
 }  // namespace
 
-Device::Device(const Driver& driver, const DeviceFacts& facts, const policy::Policy& policy,
-               std::size_t fd_capacity, DeviceActor::Post post, Answer answer)
+Device::Device(const Driver& driver, const DeviceFacts& facts, const policy::Policy& policy, std::size_t fd_capacity,
+               DeviceActor::Post post, Answer answer)
     : driver_(driver),
       facts_(facts),
       pool_(pool_config(facts, policy, kIndexShift)),
@@ -59,8 +54,8 @@ void Device::start() {
   auto actor = std::make_unique<DeviceActor>(driver_, facts_.handle, post_);
   const auto first = actor->start();
   if (!first) {
-    log::warning(text("GPU ", facts_.index, " (", facts_.name, "): ", first.error().what,
-                      " failed with CUDA error ", first.error().detail, "; sessions use their local source"));
+    log::warning(text("GPU ", facts_.index, " (", facts_.name, "): ", first.error().what, " failed with CUDA error ",
+                      first.error().detail, "; sessions use their local source"));
     return;
   }
   actor_ = std::move(actor);
@@ -80,9 +75,7 @@ void Device::open(SessionId session, chunks::DomainId domain, const chunks::Limi
   pool_.open(session, domain, limits);
 }
 
-void Device::end(SessionId session, bool clean) {
-  release(clean ? pool_.end_clean(session) : pool_.end_dirty(session));
-}
+void Device::end(SessionId session, bool clean) { release(clean ? pool_.end_clean(session) : pool_.end_dirty(session)); }
 
 void Device::request(SessionId session, std::uint32_t request, Bytes bytes) {
   apply(pool_.request(session, bytes), session, request);
@@ -116,8 +109,7 @@ void Device::deliver(const chunks::Granted& granted, std::uint32_t request) {
             {protocol::Status::ok, granted.chunk, granted.bytes, granted.fresh, cached->second.get()});
     return;
   }
-  actor_->export_fd(granted.chunk,
-                    [this, granted, request](Result<int> fd) { deliver_exported(granted, request, fd); });
+  actor_->export_fd(granted.chunk, [this, granted, request](Result<int> fd) { deliver_exported(granted, request, fd); });
 }
 
 void Device::deliver_exported(const chunks::Granted& granted, std::uint32_t request, Result<int> exported) {
@@ -131,18 +123,15 @@ void Device::deliver_exported(const chunks::Granted& granted, std::uint32_t requ
   }
   int borrowed = fd.get();
   if (fds_.size() < fd_capacity_) fds_[granted.chunk] = std::move(fd);
-  answer_(granted.session, request,
-          {protocol::Status::ok, granted.chunk, granted.bytes, granted.fresh, borrowed});
+  answer_(granted.session, request, {protocol::Status::ok, granted.chunk, granted.bytes, granted.fresh, borrowed});
 }
 
 void Device::create(ChunkId chunk, Bytes bytes, SessionId session, std::uint32_t request) {
-  actor_->create(chunk, bytes, pool_.headroom(), [=, this](const DeviceActor::Created& created) {
-    on_created(chunk, session, request, created);
-  });
+  actor_->create(chunk, bytes, pool_.headroom(),
+                 [=, this](const DeviceActor::Created& created) { on_created(chunk, session, request, created); });
 }
 
-void Device::on_created(ChunkId chunk, SessionId session, std::uint32_t request,
-                        const DeviceActor::Created& created) {
+void Device::on_created(ChunkId chunk, SessionId session, std::uint32_t request, const DeviceActor::Created& created) {
   if (!created.fd) {
     const Error& error = created.fd.error();
     const bool full = error.code == ErrorCode::out_of_memory;
@@ -155,8 +144,7 @@ void Device::on_created(ChunkId chunk, SessionId session, std::uint32_t request,
   UniqueFd fd(*created.fd);
   const chunks::Decision decision = pool_.created(chunk);
   observe(created.measure);
-  if (const auto* granted = std::get_if<chunks::Granted>(&decision))
-    return deliver_exported(*granted, request, fd.release());
+  if (const auto* granted = std::get_if<chunks::Granted>(&decision)) return deliver_exported(*granted, request, fd.release());
   if (fds_.size() < fd_capacity_) fds_[chunk] = std::move(fd);
   apply(decision, session, request);
 }
@@ -179,12 +167,12 @@ void Device::release(chunks::Releases releases, std::function<void()> done) {
   for (const chunks::Release& release : releases) fds_.erase(release.chunk);
   std::vector<ChunkId> ids;
   for (const chunks::Release& release : releases) ids.push_back(release.chunk);
-  actor_->release(std::move(releases), [this, ids = std::move(ids),
-                                        done = std::move(done)](const DeviceActor::Released& released) {
-    for (const ChunkId id : ids) pool_.released(id);
-    observe(released.measure, released.dirty);
-    if (done) done();
-  });
+  actor_->release(std::move(releases),
+                  [this, ids = std::move(ids), done = std::move(done)](const DeviceActor::Released& released) {
+                    for (const ChunkId id : ids) pool_.released(id);
+                    observe(released.measure, released.dirty);
+                    if (done) done();
+                  });
 }
 
 void Device::refresh(std::function<void()> done) {

@@ -31,8 +31,8 @@ class Device {
   using Answer = std::function<void(SessionId, std::uint32_t request, const GrantAnswer&)>;
 
   // `fd_capacity`: how many exported descriptors may be kept open.
-  Device(const Driver& driver, const DeviceFacts& facts, const policy::Policy& policy,
-         std::size_t fd_capacity, DeviceActor::Post post, Answer answer);
+  Device(const Driver& driver, const DeviceFacts& facts, const policy::Policy& policy, std::size_t fd_capacity,
+         DeviceActor::Post post, Answer answer);
 
   // Blocks until the context is there, or the device is known to do without: then it lends no chunks.
   void start();
@@ -72,8 +72,7 @@ class Device {
   void deliver(const chunks::Granted& granted, std::uint32_t request);
   void deliver_exported(const chunks::Granted& granted, std::uint32_t request, Result<int> exported);
   void create(ChunkId chunk, Bytes bytes, SessionId session, std::uint32_t request);
-  void on_created(ChunkId chunk, SessionId session, std::uint32_t request,
-                  const DeviceActor::Created& created);
+  void on_created(ChunkId chunk, SessionId session, std::uint32_t request, const DeviceActor::Created& created);
   void release(chunks::Releases releases, std::function<void()> done = {});
   void observe(const Measure& measure, Bytes dirty_released = {});
   void refuse(SessionId session, std::uint32_t request, chunks::Refusal reason);

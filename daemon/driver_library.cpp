@@ -22,16 +22,13 @@ std::string uuid_text(const protocol::Uuid& uuid) {
 Result<DeviceFacts> read_facts(const Driver& calls, int index) {
   DeviceFacts facts;
   facts.index = static_cast<std::uint32_t>(index);
-  if (auto ok = check(calls.device_get(&facts.handle, index), "cuDeviceGet"); !ok)
-    return tl::unexpected(ok.error());
+  if (auto ok = check(calls.device_get(&facts.handle, index), "cuDeviceGet"); !ok) return tl::unexpected(ok.error());
   CUuuid uuid{};
-  if (auto ok = check(calls.device_get_uuid(&uuid, facts.handle), "cuDeviceGetUuid"); !ok)
-    return tl::unexpected(ok.error());
+  if (auto ok = check(calls.device_get_uuid(&uuid, facts.handle), "cuDeviceGetUuid"); !ok) return tl::unexpected(ok.error());
   ::memcpy(facts.uuid.bytes, uuid.bytes, sizeof facts.uuid.bytes);
   facts.uuid_text = uuid_text(facts.uuid);
   std::size_t total = 0;
-  if (auto ok = check(calls.device_total_mem(&total, facts.handle), "cuDeviceTotalMem"); !ok)
-    return tl::unexpected(ok.error());
+  if (auto ok = check(calls.device_total_mem(&total, facts.handle), "cuDeviceTotalMem"); !ok) return tl::unexpected(ok.error());
   facts.total = {total};
   // Names are for people: without them the device still works.
   char buffer[256] = {};
@@ -39,8 +36,7 @@ Result<DeviceFacts> read_facts(const Driver& calls, int index) {
   char bus[64] = {};
   if (calls.device_get_pci_bus_id(bus, sizeof bus - 1, facts.handle) == CUDA_SUCCESS) facts.pci_bus_id = bus;
   int value = 0;
-  if (calls.device_get_attribute(&value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
-                                 facts.handle) == CUDA_SUCCESS)
+  if (calls.device_get_attribute(&value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, facts.handle) == CUDA_SUCCESS)
     facts.virtual_memory = value != 0;
   if (calls.device_get_attribute(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, facts.handle) == CUDA_SUCCESS)
     facts.exclusive = value == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
@@ -56,34 +52,28 @@ Try<OpenDriver> open_driver(const std::string& library) {
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = ::dlerror();
-    return trouble(kExitRuntime,
-                   text("cannot open the driver: ", why == nullptr ? "unknown error" : why, kAdvice));
+    return trouble(kExitRuntime, text("cannot open the driver: ", why == nullptr ? "unknown error" : why, kAdvice));
   }
   OpenDriver opened;
-  const auto table =
-      load_driver([](void* context, const char* name) { return ::dlsym(context, name); }, handle);
+  const auto table = load_driver([](void* context, const char* name) { return ::dlsym(context, name); }, handle);
   if (!table)
     return trouble(kExitRuntime, text(library, " has no ", table.error().what,
                                       ": the driver is too old for vramd "
                                       "(CUDA 11.7 or newer is needed)"));
   opened.calls = *table;
   const CUresult initialised = opened.calls.init(0);
-  if (initialised == CUDA_ERROR_NO_DEVICE)
-    return trouble(kExitRuntime, text(library, ": no GPU here", kAdvice));
+  if (initialised == CUDA_ERROR_NO_DEVICE) return trouble(kExitRuntime, text(library, ": no GPU here", kAdvice));
   if (initialised != CUDA_SUCCESS)
-    return trouble(kExitRuntime,
-                   text(library, ": cuInit failed with CUDA error ", static_cast<int>(initialised), kAdvice));
+    return trouble(kExitRuntime, text(library, ": cuInit failed with CUDA error ", static_cast<int>(initialised), kAdvice));
   if (const CUresult got = opened.calls.driver_get_version(&opened.version); got != CUDA_SUCCESS)
     return trouble(kExitRuntime, text("cuDriverGetVersion failed with CUDA error ", static_cast<int>(got)));
   int count = 0;
   if (const CUresult got = opened.calls.device_get_count(&count); got != CUDA_SUCCESS || count == 0)
-    return trouble(kExitRuntime,
-                   text(library, ": no GPU here (CUDA error ", static_cast<int>(got), ")", kAdvice));
+    return trouble(kExitRuntime, text(library, ": no GPU here (CUDA error ", static_cast<int>(got), ")", kAdvice));
   for (int i = 0; i < count && i < static_cast<int>(protocol::kMaxDevices); ++i) {
     auto facts = read_facts(opened.calls, i);
     if (!facts)
-      return trouble(kExitRuntime, text("GPU ", i, ": ", facts.error().what, " failed with CUDA error ",
-                                        facts.error().detail));
+      return trouble(kExitRuntime, text("GPU ", i, ": ", facts.error().what, " failed with CUDA error ", facts.error().detail));
     opened.devices.push_back(std::move(*facts));
   }
   return opened;

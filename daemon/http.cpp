@@ -62,8 +62,7 @@ std::optional<tcp::endpoint> parse_address(const std::string& text) {
 
 std::string address_text(const tcp::endpoint& endpoint) {
   const std::string host = endpoint.address().to_string();
-  return endpoint.address().is_v6() ? text("[", host, "]:", endpoint.port())
-                                    : text(host, ":", endpoint.port());
+  return endpoint.address().is_v6() ? text("[", host, "]:", endpoint.port()) : text(host, ":", endpoint.port());
 }
 
 // One connection; lives by its pending operation.
@@ -80,21 +79,17 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     parser_->header_limit(kMaxHeader);
     parser_->body_limit(kMaxBody);
     stream_.expires_after(kTime);
-    http::async_read(
-        stream_, buffer_, *parser_,
-        [self = shared_from_this()](beast::error_code error, std::size_t) { self->on_read(error); });
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = shared_from_this()](beast::error_code error, std::size_t) { self->on_read(error); });
   }
 
  private:
   void on_read(beast::error_code error) {
     if (error == http::error::header_limit || error == http::error::body_limit)
-      return write(
-          make_response(http::status::payload_too_large, 11, false, short_page(413, "Too large.\n"), false));
+      return write(make_response(http::status::payload_too_large, 11, false, short_page(413, "Too large.\n"), false));
     if (error == http::error::end_of_stream || error == beast::error::timeout) return;
     // What else the parser does not like is told; when the socket is gone the answer goes nowhere.
-    if (error)
-      return write(
-          make_response(http::status::bad_request, 11, false, short_page(400, "Bad request.\n"), false));
+    if (error) return write(make_response(http::status::bad_request, 11, false, short_page(400, "Bad request.\n"), false));
     const auto& request = parser_->get();
     const bool head = request.method() == http::verb::head;
     if (!head && request.method() != http::verb::get) {
@@ -132,8 +127,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
 class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
  public:
-  Impl(asio::io_context& loop, Handler handler)
-      : acceptor_(loop), pause_(loop), handler_(std::move(handler)) {}
+  Impl(asio::io_context& loop, Handler handler) : acceptor_(loop), pause_(loop), handler_(std::move(handler)) {}
 
   Try<void> open(const std::string& address) {
     const auto endpoint = parse_address(address);
@@ -164,8 +158,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
           if (!cancelled) self->accept();
         });
       }
-      if (*self->count_ < kMaxConnections)
-        std::make_shared<Exchange>(std::move(socket), self->handler_, self->count_)->read();
+      if (*self->count_ < kMaxConnections) std::make_shared<Exchange>(std::move(socket), self->handler_, self->count_)->read();
       self->accept();
     });
   }
@@ -191,8 +184,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   bool stopped_ = false;
 };
 
-Try<std::unique_ptr<HttpServer>> HttpServer::listen(asio::io_context& loop, const std::string& address,
-                                                    Handler handler) {
+Try<std::unique_ptr<HttpServer>> HttpServer::listen(asio::io_context& loop, const std::string& address, Handler handler) {
   auto impl = std::make_shared<Impl>(loop, std::move(handler));
   if (auto ok = impl->open(address); !ok) return tl::unexpected(ok.error());
   impl->accept();

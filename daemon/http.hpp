@@ -21,8 +21,7 @@ class HttpServer {
   using Handler = std::function<Page(std::string_view path)>;
 
   // `address`: "127.0.0.1:9845", "[::1]:9845", ":9845" (every address); port 0 = any free one.
-  static Try<std::unique_ptr<HttpServer>> listen(boost::asio::io_context& loop, const std::string& address,
-                                                 Handler handler);
+  static Try<std::unique_ptr<HttpServer>> listen(boost::asio::io_context& loop, const std::string& address, Handler handler);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -50,9 +50,7 @@ class Page {
 double number(std::uint64_t value) { return static_cast<double>(value); }
 double number(Bytes bytes) { return static_cast<double>(bytes.value); }
 
-Labels labels_of(const DeviceSnapshot& device) {
-  return {{"gpu", text(device.index)}, {"uuid", device.uuid}};
-}
+Labels labels_of(const DeviceSnapshot& device) { return {{"gpu", text(device.index)}, {"uuid", device.uuid}}; }
 Labels labels_of(const DeviceSnapshot& device, const char* name, const char* value) {
   Labels labels = labels_of(device);
   labels.push_back({name, value});
@@ -103,20 +101,16 @@ void add_grants(Page& page, const Snapshot& snapshot) {
     page.sample(number(device.counts.oom), labels_of(device, "result", "oom"));
   }
   const auto each = [&](std::uint64_t chunks::Counts::*count) {
-    for (const DeviceSnapshot& device : snapshot.devices)
-      page.sample(number(device.counts.*count), labels_of(device));
+    for (const DeviceSnapshot& device : snapshot.devices) page.sample(number(device.counts.*count), labels_of(device));
   };
   page.counter("vramd_chunks_granted_total", "Chunks leased to sessions.");
   for (const DeviceSnapshot& device : snapshot.devices)
     page.sample(number(device.counts.hit + device.counts.miss), labels_of(device));
-  page.counter("vramd_chunks_recycled_total",
-               "Chunks leased that another session of the domain had used before.");
+  page.counter("vramd_chunks_recycled_total", "Chunks leased that another session of the domain had used before.");
   each(&chunks::Counts::recycled);
-  page.counter("vramd_pool_conversions_total",
-               "Idle chunks released to make room for another size or domain.");
+  page.counter("vramd_pool_conversions_total", "Idle chunks released to make room for another size or domain.");
   each(&chunks::Counts::converted);
-  page.counter("vramd_pool_trimmed_total",
-               "Idle chunks released because the pool held more than its retain.");
+  page.counter("vramd_pool_trimmed_total", "Idle chunks released because the pool held more than its retain.");
   each(&chunks::Counts::trimmed);
   page.counter("vramd_limit_refusals_total", "Requests and charges refused by a limit.");
   each(&chunks::Counts::over_limit);
@@ -125,11 +119,9 @@ void add_grants(Page& page, const Snapshot& snapshot) {
 void add_service(Page& page, const Snapshot& snapshot) {
   page.counter("vramd_connections_dropped_total", "Connections that the daemon closed, by reason.");
   for (const auto& [reason, count] : snapshot.dropped) page.sample(number(count), {{"reason", reason}});
-  page.gauge("vramd_config_last_reload_successful",
-             "1 when the configuration was valid the last time it was read.");
+  page.gauge("vramd_config_last_reload_successful", "1 when the configuration was valid the last time it was read.");
   page.sample(snapshot.last_reload_successful ? 1 : 0);
-  page.gauge("vramd_config_last_reload_success_timestamp_seconds",
-             "When a valid configuration was last read.");
+  page.gauge("vramd_config_last_reload_success_timestamp_seconds", "When a valid configuration was last read.");
   page.sample(static_cast<double>(snapshot.last_reload_success_time));
 }
 

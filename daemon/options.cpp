@@ -28,8 +28,7 @@ Parsing parse_options(int argc, char** argv) {
       ->envname("VRAMD_SOCKET")
       ->type_name("PATH")
       ->capture_default_str();
-  app.add_option("--config", options.config,
-                 std::string("Policy file; default: ") + kSystemConfig + " if it exists")
+  app.add_option("--config", options.config, std::string("Policy file; default: ") + kSystemConfig + " if it exists")
       ->envname("VRAMD_CONF")
       ->type_name("FILE");
   app.add_option("--web.listen-address", options.web_address,
@@ -52,8 +51,7 @@ Parsing parse_options(int argc, char** argv) {
       ->type_name("LEVEL")
       ->capture_default_str()
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
-  app.add_flag("--check-config", options.check_config,
-               "Checks the policy file, prints what is wrong with it and ends");
+  app.add_flag("--check-config", options.check_config, "Checks the policy file, prints what is wrong with it and ends");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

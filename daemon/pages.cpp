@@ -22,8 +22,7 @@ Page answer_page(std::string_view path, bool ready, const std::function<Snapshot
   if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(snapshot())};
   if (path == "/api/v1/status") return {200, "application/json", status_json(snapshot())};
   if (path == "/-/healthy" || path == "/health") return {200, kText, "vramd is healthy.\n"};
-  if (path == "/-/ready")
-    return ready ? Page{200, kText, "vramd is ready.\n"} : Page{503, kText, "vramd is not ready.\n"};
+  if (path == "/-/ready") return ready ? Page{200, kText, "vramd is ready.\n"} : Page{503, kText, "vramd is not ready.\n"};
   return {404, kText, "Not found. There is /metrics, /api/v1/status, /-/healthy and /-/ready.\n"};
 }
 

@@ -59,8 +59,7 @@ Try<Peer> identify(int socket, Users& users) {
   peer.uid = who.uid;
   peer.gid = who.gid;
   peer.pidfd = open_pidfd(socket, who.pid, who.uid);
-  if (!peer.pidfd)
-    return trouble(kExitRuntime, text("process ", who.pid, " has ended before it was identified"));
+  if (!peer.pidfd) return trouble(kExitRuntime, text("process ", who.pid, " has ended before it was identified"));
   ::fcntl(peer.pidfd.get(), F_SETFD, FD_CLOEXEC);
   const Users::User& user = users.find(who.uid, who.gid);
   peer.user = user.name;

@@ -36,10 +36,8 @@ bool is_reply(Type type) {
     case Type::charge_reply:
     case Type::memory_info_reply:
     case Type::status_reply:
-    case Type::error_reply:
-      return true;
-    default:
-      return false;
+    case Type::error_reply: return true;
+    default: return false;
   }
 }
 
@@ -48,8 +46,7 @@ bool is_reply(Type type) {
 Verdict Broker::packet(SessionId id, const void* data, std::size_t size) {
   Session* session = find(id);
   protocol::Header header;
-  if (session == nullptr || !protocol::decode_header(data, size, header) || is_reply(header.type))
-    return kMalformed;
+  if (session == nullptr || !protocol::decode_header(data, size, header) || is_reply(header.type)) return kMalformed;
   if (session->goodbye) return violation(*session);  // it said that it is done
   if (session->process_ended && is_wish(header.type)) return kKeep;
   switch (header.type) {
@@ -76,40 +73,25 @@ Verdict Broker::packet(SessionId id, const void* data, std::size_t size) {
       protocol::MemoryInfo message;
       return protocol::decode(data, size, message) ? on_memory_info(*session, message) : kMalformed;
     }
-    case Type::goodbye:
-      session->goodbye = true;
-      return kKeep;
-    case Type::status:
-      send_status(session->wire, header.request);
-      return kKeep;
-    case Type::hello:
-      return kMalformed;  // one hello a connection
-    default:
-      send(session->wire, protocol::make<protocol::ErrorReply>(header.request, Status::unsupported));
-      return kKeep;
+    case Type::goodbye: session->goodbye = true; return kKeep;
+    case Type::status: send_status(session->wire, header.request); return kKeep;
+    case Type::hello: return kMalformed;  // one hello a connection
+    default: send(session->wire, protocol::make<protocol::ErrorReply>(header.request, Status::unsupported)); return kKeep;
   }
 }
 
 Verdict Broker::admin_packet(const Wire& wire, const void* data, std::size_t size) {
   protocol::Header header;
-  if (!protocol::decode_header(data, size, header) || is_reply(header.type) || header.type == Type::hello)
-    return kMalformed;
+  if (!protocol::decode_header(data, size, header) || is_reply(header.type) || header.type == Type::hello) return kMalformed;
   switch (header.type) {
-    case Type::status:
-      send_status(wire, header.request);
-      break;
+    case Type::status: send_status(wire, header.request); break;
     case Type::goodbye:
     case Type::acknowledge:
-    case Type::give_back:
-      break;  // have no reply, and admins hold nothing
+    case Type::give_back: break;  // have no reply, and admins hold nothing
     case Type::grant:
     case Type::charge:
-    case Type::memory_info:
-      send(wire, protocol::make<protocol::ErrorReply>(header.request, Status::refused));
-      break;
-    default:
-      send(wire, protocol::make<protocol::ErrorReply>(header.request, Status::unsupported));
-      break;
+    case Type::memory_info: send(wire, protocol::make<protocol::ErrorReply>(header.request, Status::refused)); break;
+    default: send(wire, protocol::make<protocol::ErrorReply>(header.request, Status::unsupported)); break;
   }
   return kKeep;
 }
@@ -130,8 +112,7 @@ Device* Broker::device_of(Session& session, std::uint32_t index, Status& status)
 Verdict Broker::on_grant(Session& session, const protocol::Grant& message) {
   Status status;
   Device* device = device_of(session, message.device, status);
-  if (device != nullptr && session.sources[message.device] != protocol::Source::daemon)
-    status = Status::refused;
+  if (device != nullptr && session.sources[message.device] != protocol::Source::daemon) status = Status::refused;
   ++session.waiting;
   if (status == Status::ok) {
     device->request(session.id, message.header.request, {message.bytes});
@@ -161,8 +142,7 @@ Verdict Broker::on_give_back(Session& session, const protocol::GiveBack& message
     const ChunkId chunk{message.chunks[i]};
     const std::size_t index = Device::index_of(chunk);
     // What is not leased to this session is not taken; the rest of the message counts.
-    if (index >= devices_.size() || !devices_[index]->give_back(session.id, chunk))
-      verdict = violation(session);
+    if (index >= devices_.size() || !devices_[index]->give_back(session.id, chunk)) verdict = violation(session);
   }
   return verdict;
 }
@@ -217,8 +197,7 @@ void Broker::send_memory_info(Session& session, Device& device, std::uint32_t re
   reply.limit_bytes = limit.value;
   reply.used_bytes = account->used().value;
   // Idle chunks can be converted to whatever is asked for, whoever used them.
-  const Bytes backed =
-      saturating_sub(device.free() + device.pool().totals().cached, device.pool().headroom());
+  const Bytes backed = saturating_sub(device.free() + device.pool().totals().cached, device.pool().headroom());
   const Bytes room = device.pool().ledger().room(*account);
   reply.free_bytes = std::min({backed, room, Bytes{reply.total_bytes}}).value;
   send(session.wire, reply);

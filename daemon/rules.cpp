@@ -16,19 +16,16 @@ bool fits(const std::optional<std::string>& pattern, const std::string& value) {
 }  // namespace
 
 bool matches(const policy::Match& match, const Subject& subject) {
-  const bool group_fits =
-      !match.group || std::any_of(subject.groups.begin(), subject.groups.end(),
-                                  [&](const std::string& group) { return fits(match.group, group); });
+  const bool group_fits = !match.group || std::any_of(subject.groups.begin(), subject.groups.end(),
+                                                      [&](const std::string& group) { return fits(match.group, group); });
   return group_fits && fits(match.user, subject.user) && fits(match.command, subject.command) &&
-         fits(match.container, subject.container) && fits(match.cgroup, subject.cgroup) &&
-         fits(match.job, subject.job);
+         fits(match.container, subject.container) && fits(match.cgroup, subject.cgroup) && fits(match.job, subject.job);
 }
 
 const policy::SessionRule* first_match(const std::vector<policy::SessionRule>& rules, const Subject& subject,
                                        int device_index) {
   for (const policy::SessionRule& rule : rules) {
-    const bool here =
-        !rule.gpus || std::find(rule.gpus->begin(), rule.gpus->end(), device_index) != rule.gpus->end();
+    const bool here = !rule.gpus || std::find(rule.gpus->begin(), rule.gpus->end(), device_index) != rule.gpus->end();
     if (here && matches(rule.match, subject)) return &rule;
   }
   return nullptr;
@@ -36,18 +33,12 @@ const policy::SessionRule* first_match(const std::vector<policy::SessionRule>& r
 
 std::string sharing_key(const policy::SessionRule& rule, const Subject& subject) {
   switch (rule.per) {
-    case policy::Per::session:
-      return {};
-    case policy::Per::user:
-      return text("line ", rule.line, " user ", subject.user);
-    case policy::Per::job:
-      return text("line ", rule.line, " job ", subject.job);
-    case policy::Per::cgroup:
-      return text("line ", rule.line, " cgroup ", subject.cgroup);
-    case policy::Per::container:
-      return text("line ", rule.line, " container ", subject.container);
-    case policy::Per::rule:
-      return text("line ", rule.line);
+    case policy::Per::session: return {};
+    case policy::Per::user: return text("line ", rule.line, " user ", subject.user);
+    case policy::Per::job: return text("line ", rule.line, " job ", subject.job);
+    case policy::Per::cgroup: return text("line ", rule.line, " cgroup ", subject.cgroup);
+    case policy::Per::container: return text("line ", rule.line, " container ", subject.container);
+    case policy::Per::rule: return text("line ", rule.line);
   }
   return {};
 }
@@ -66,44 +57,31 @@ protocol::Priority decide_priority(protocol::Priority rule, protocol::Priority w
 
 const char* name_of(protocol::Mode mode) {
   switch (mode) {
-    case protocol::Mode::off:
-      return "off";
-    case protocol::Mode::observe:
-      return "observe";
-    case protocol::Mode::pool:
-      return "pool";
-    case protocol::Mode::full:
-      return "full";
-    case protocol::Mode::unset:
-      break;
+    case protocol::Mode::off: return "off";
+    case protocol::Mode::observe: return "observe";
+    case protocol::Mode::pool: return "pool";
+    case protocol::Mode::full: return "full";
+    case protocol::Mode::unset: break;
   }
   return "unset";
 }
 
 const char* name_of(protocol::Priority priority) {
   switch (priority) {
-    case protocol::Priority::batch:
-      return "batch";
-    case protocol::Priority::normal:
-      return "normal";
-    case protocol::Priority::interactive:
-      return "interactive";
-    case protocol::Priority::unset:
-      break;
+    case protocol::Priority::batch: return "batch";
+    case protocol::Priority::normal: return "normal";
+    case protocol::Priority::interactive: return "interactive";
+    case protocol::Priority::unset: break;
   }
   return "unset";
 }
 
 const char* name_of(protocol::Source source) {
   switch (source) {
-    case protocol::Source::daemon:
-      return "daemon";
-    case protocol::Source::local:
-      return "local";
-    case protocol::Source::native:
-      return "native";
-    case protocol::Source::none:
-      break;
+    case protocol::Source::daemon: return "daemon";
+    case protocol::Source::local: return "local";
+    case protocol::Source::native: return "native";
+    case protocol::Source::none: break;
   }
   return "none";
 }

@@ -18,8 +18,7 @@ struct Subject {
 bool matches(const policy::Match& match, const Subject& subject);
 
 // The first rule that matches on this device; null when none does.
-const policy::SessionRule* first_match(const std::vector<policy::SessionRule>& rules, const Subject& subject,
-                                       int device_index);
+const policy::SessionRule* first_match(const std::vector<policy::SessionRule>& rules, const Subject& subject, int device_index);
 
 // Names the sessions that share the limit of `rule` with `subject`: equal texts share. Empty = the session is
 // alone.

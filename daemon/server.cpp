@@ -30,9 +30,8 @@ constexpr std::size_t kMaxConnectionsPerUser = 128;
 constexpr auto kHelloTime = std::chrono::seconds(5);
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
-const char* kDropReasons[] = {
-    "malformed",  "deaf",         "no_hello",      "too_many", "unexpected_descriptor",
-    "violations", "unidentified", "no_descriptors"};
+const char* kDropReasons[] = {"malformed",  "deaf",         "no_hello",      "too_many", "unexpected_descriptor",
+                              "violations", "unidentified", "no_descriptors"};
 
 }  // namespace
 
@@ -55,9 +54,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     asio::steady_timer hello_timer;
     unsigned uid = 0;
     bool greeted = false;
-    SessionId session{};  // none for admins
-    std::unique_ptr<asio::posix::stream_descriptor>
-        unwatched;  // the pidfd, until there is a session to watch
+    SessionId session{};                                        // none for admins
+    std::unique_ptr<asio::posix::stream_descriptor> unwatched;  // the pidfd, until there is a session to watch
     Peer peer;
   };
   using VisitorPtr = std::shared_ptr<Visitor>;
@@ -118,8 +116,7 @@ void Server::Impl::admit(UniqueFd socket) {
   }
   std::size_t same_user = 0;
   for (const VisitorPtr& other : visitors_) same_user += other->uid == peer->uid;
-  if (visitors_.size() >= kMaxConnections || same_user >= kMaxConnectionsPerUser)
-    return count_drop("too_many");
+  if (visitors_.size() >= kMaxConnections || same_user >= kMaxConnectionsPerUser) return count_drop("too_many");
 
   const auto visitor = std::make_shared<Visitor>(loop_);
   visitor->uid = peer->uid;
@@ -138,27 +135,23 @@ void Server::Impl::admit(UniqueFd socket) {
   owner.saturated = [self = shared_from_this(), visitor] {
     return visitor->session != SessionId{} && self->broker_.saturated(visitor->session);
   };
-  owner.closed = [self = shared_from_this(), visitor](const char* reason) {
-    self->on_closed(visitor, reason);
-  };
+  owner.closed = [self = shared_from_this(), visitor](const char* reason) { self->on_closed(visitor, reason); };
   visitor->connection->start(std::move(owner));
 }
 
 Wire Server::Impl::wire_to(const VisitorPtr& visitor) {
-  return {
-      [weak = std::weak_ptr<Connection>(visitor->connection)](const void* packet, std::size_t size, int fd) {
-        const auto connection = weak.lock();
-        if (!connection) return;
-        connection->send(packet, size, fd);
-        connection->resume();  // an answer has gone out: perhaps the session may ask again
-      }};
+  return {[weak = std::weak_ptr<Connection>(visitor->connection)](const void* packet, std::size_t size, int fd) {
+    const auto connection = weak.lock();
+    if (!connection) return;
+    connection->send(packet, size, fd);
+    connection->resume();  // an answer has gone out: perhaps the session may ask again
+  }};
 }
 
 const char* Server::Impl::on_packet(const VisitorPtr& visitor, const void* packet, std::size_t size) {
   if (!visitor->greeted) return on_hello(visitor, packet, size);
-  const Verdict verdict = visitor->session == SessionId{}
-                              ? broker_.admin_packet(wire_to(visitor), packet, size)
-                              : broker_.packet(visitor->session, packet, size);
+  const Verdict verdict = visitor->session == SessionId{} ? broker_.admin_packet(wire_to(visitor), packet, size)
+                                                          : broker_.packet(visitor->session, packet, size);
   if (verdict.drop != nullptr) {
     // Best effort: tell a peer of ours what is wrong before the door closes.
     const auto reply = protocol::make<protocol::ErrorReply>(0, protocol::Status::malformed);
@@ -172,8 +165,7 @@ const char* Server::Impl::on_hello(const VisitorPtr& visitor, const void* packet
   if (!protocol::decode(packet, size, hello)) return "malformed";
   const Broker::Greeting greeting = broker_.hello(hello, visitor->peer, wire_to(visitor));
   visitor->connection->send(&greeting.reply, sizeof greeting.reply, -1);
-  if (!greeting.keep)
-    return greeting.reply.header.status == protocol::Status::too_many ? "too_many" : "malformed";
+  if (!greeting.keep) return greeting.reply.header.status == protocol::Status::too_many ? "too_many" : "malformed";
   visitor->greeted = true;
   visitor->hello_timer.cancel();
   visitor->session = greeting.session;
@@ -186,20 +178,19 @@ void Server::Impl::watch(const VisitorPtr& visitor) {
   const SessionId session = visitor->session;
   const auto pidfd = std::make_shared<asio::posix::stream_descriptor>(loop_, visitor->peer.pidfd.release());
   watches_[session] = pidfd;
-  pidfd->async_wait(
-      asio::posix::descriptor_base::wait_read,
-      [self = shared_from_this(), session, pidfd,
-       weak = std::weak_ptr<Connection>(visitor->connection)](const boost::system::error_code& error) {
-        if (error || self->stopped_) return;
-        // Its goodbye may still lie in the socket.
-        self->broker_.process_ended(session);
-        if (const auto connection = weak.lock()) {
-          connection->drain();
-          connection->close(nullptr);
-        }
-        self->watches_.erase(session);
-        self->broker_.died(session);
-      });
+  pidfd->async_wait(asio::posix::descriptor_base::wait_read,
+                    [self = shared_from_this(), session, pidfd,
+                     weak = std::weak_ptr<Connection>(visitor->connection)](const boost::system::error_code& error) {
+                      if (error || self->stopped_) return;
+                      // Its goodbye may still lie in the socket.
+                      self->broker_.process_ended(session);
+                      if (const auto connection = weak.lock()) {
+                        connection->drain();
+                        connection->close(nullptr);
+                      }
+                      self->watches_.erase(session);
+                      self->broker_.died(session);
+                    });
 }
 
 void Server::Impl::on_closed(const VisitorPtr& visitor, const char* reason) {
@@ -207,8 +198,8 @@ void Server::Impl::on_closed(const VisitorPtr& visitor, const char* reason) {
   visitors_.erase(visitor);
   if (reason != nullptr) {
     count_drop(reason);
-    log::warning(text("connection of pid ", visitor->peer.pid, " (", visitor->peer.command, ", user ",
-                      visitor->peer.user, ") dropped: ", reason));
+    log::warning(text("connection of pid ", visitor->peer.pid, " (", visitor->peer.command, ", user ", visitor->peer.user,
+                      ") dropped: ", reason));
   }
   if (stopped_ || visitor->session == SessionId{}) return;
   if (broker_.closed(visitor->session)) watches_.erase(visitor->session);

@@ -36,14 +36,12 @@ Try<Simulation> choose_simulation(const std::string& argument, const std::string
 
   std::error_code error;
   fs::path folder = directory;
-  if (folder.empty())
-    folder = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "simgpu";
+  if (folder.empty()) folder = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "simgpu";
   folder = fs::absolute(folder, error).lexically_normal();
   const fs::path library = folder / "libcuda.so.1";
   if (!fs::exists(library, error))
-    return trouble(kExitRuntime,
-                   text("--sim ", argument, ": there is no ", library.string(),
-                        "; build the target simgpu_libcuda, or name its folder with --sim-dir"));
+    return trouble(kExitRuntime, text("--sim ", argument, ": there is no ", library.string(),
+                                      "; build the target simgpu_libcuda, or name its folder with --sim-dir"));
   chosen.library = library.string();
 
   const char* name = ::getenv("SIM_NAME");

@@ -45,7 +45,7 @@ struct Snapshot {
   int driver_version = 0;               // cuDriverGetVersion
   std::string mode;
   bool simulated = false;
-  std::string config_file;  // empty: built-in defaults
+  std::string config_file;    // empty: built-in defaults
   std::uint64_t reloads = 0;  // how often the file was read again and was valid
   bool last_reload_successful = true;
   std::int64_t last_reload_success_time = 0;  // since 1970

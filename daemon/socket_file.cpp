@@ -26,8 +26,8 @@ Try<void> check_directory(const std::string& directory) {
   struct stat found {};
   if (::stat(directory.c_str(), &found) != 0) {
     const char* why = ::strerror(errno);
-    return trouble(kExitUsage, text("socket directory ", directory, ": ", why, "; create it (mkdir -p ",
-                                    directory, ") or choose another place with --socket PATH"));
+    return trouble(kExitUsage, text("socket directory ", directory, ": ", why, "; create it (mkdir -p ", directory,
+                                    ") or choose another place with --socket PATH"));
   }
   if (!S_ISDIR(found.st_mode))
     return trouble(kExitUsage, text("socket directory ", directory,

@@ -29,8 +29,7 @@ class SocketFile {
   SocketFile(UniqueFd lock, UniqueFd fd, std::string path)
       : lock_(std::move(lock)), fd_(std::move(fd)), path_(std::move(path)) {}
 
-  UniqueFd
-      lock_;  // holds flock() on <path>.lock: two daemons that start at once cannot both find the file stale
+  UniqueFd lock_;  // holds flock() on <path>.lock: two daemons that start at once cannot both find the file stale
   UniqueFd fd_;
   std::string path_;
 };

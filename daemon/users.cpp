@@ -14,8 +14,7 @@ std::string group_name(gid_t gid) {
   std::vector<char> buffer(kBuffer);
   group entry{};
   group* found = nullptr;
-  if (::getgrgid_r(gid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
-    return text(gid);
+  if (::getgrgid_r(gid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) return text(gid);
   return found->gr_name;
 }
 

@@ -20,8 +20,8 @@ enum class ErrorCode : std::uint32_t {
 
 struct Error {
   ErrorCode code;
-  int detail = 0;          // CUresult for `driver`, errno for `system`, else 0
-  const char* what = "";   // string literal: the call or rule that failed
+  int detail = 0;         // CUresult for `driver`, errno for `system`, else 0
+  const char* what = "";  // string literal: the call or rule that failed
 };
 
 template <class T>

@@ -15,7 +15,7 @@ struct TreapHook {
 };
 
 // Less is a type with static bool less(const Node&, const Node&), a strict total order over the nodes of the set.
-template <class Node, TreapHook<Node> Node::* kHook, class Less>
+template <class Node, TreapHook<Node> Node::*kHook, class Less>
 class Treap {
  public:
   bool empty() const { return root_ == nullptr; }

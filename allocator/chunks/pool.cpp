@@ -15,9 +15,7 @@ void Pool::observe_free(Bytes driver_free) {
   known_free_ = saturating_sub(driver_free, bytes_in(State::creating)) + bytes_in(State::releasing);
 }
 
-bool Pool::open(SessionId session, DomainId domain, const Limits& limits) {
-  return ledger_.open(session, domain, limits);
-}
+bool Pool::open(SessionId session, DomainId domain, const Limits& limits) { return ledger_.open(session, domain, limits); }
 
 void Pool::set_limits(SessionId session, const Limits& limits) {
   Account* account = ledger_.find(session);

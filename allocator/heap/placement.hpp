@@ -12,9 +12,9 @@ namespace vramd::heap {
 
 using namespace literals;
 
-inline constexpr Bytes kAlignment = 512_B;     // of every block; what programs see of cudaMalloc
-inline constexpr Bytes kSmallLimit = 1_MiB;    // requests up to here share 2 MiB segments, larger ones never mix with them
-inline constexpr Bytes kGranule = 2_MiB;       // larger requests are rounded to it
+inline constexpr Bytes kAlignment = 512_B;   // of every block; what programs see of cudaMalloc
+inline constexpr Bytes kSmallLimit = 1_MiB;  // requests up to here share 2 MiB segments, larger ones never mix with them
+inline constexpr Bytes kGranule = 2_MiB;     // larger requests are rounded to it
 
 enum class RangeState : std::uint8_t {
   free,
@@ -27,9 +27,9 @@ struct Segment;
 // A contiguous part of a segment. A block is a range that is not free.
 struct Range {
   DevicePtr base{};
-  Bytes size;       // what it takes
-  Bytes requested;  // what the program asked for; 0 when free
-  std::uint64_t id = 0;        // buffer id: rises with every allocation, never reused; 0 when free
+  Bytes size;                     // what it takes
+  Bytes requested;                // what the program asked for; 0 when free
+  std::uint64_t id = 0;           // buffer id: rises with every allocation, never reused; 0 when free
   const void* context = nullptr;  // CUcontext that was current at the allocation
   Segment* segment = nullptr;
   Range* previous = nullptr;  // neighbours in the segment, by address
@@ -52,11 +52,11 @@ struct Segment {
 };
 
 struct Totals {
-  Bytes mapped;     // all segments
-  Bytes live;       // requested bytes of live blocks
-  Bytes limbo;      // sizes of blocks in limbo
-  Bytes free;       // sizes of free ranges
-  Bytes idle;       // the part of `free` that is in wholly free segments
+  Bytes mapped;              // all segments
+  Bytes live;                // requested bytes of live blocks
+  Bytes limbo;               // sizes of blocks in limbo
+  Bytes free;                // sizes of free ranges
+  Bytes idle;                // the part of `free` that is in wholly free segments
   std::uint64_t blocks = 0;  // live ones
 };
 
@@ -67,9 +67,7 @@ class Placement {
   Placement& operator=(const Placement&) = delete;
 
   // What a request takes: rounded to kAlignment or kGranule. {0} when it does not fit 64 bits.
-  static Bytes rounded(Bytes requested) {
-    return round_up(requested, requested <= kSmallLimit ? kAlignment : kGranule);
-  }
+  static Bytes rounded(Bytes requested) { return round_up(requested, requested <= kSmallLimit ? kAlignment : kGranule); }
 
   // A live block for the request from what is free, or nullptr: then add_segment() first, or host memory is short.
   Range* take(Bytes requested, const void* context);
@@ -103,9 +101,7 @@ class Placement {
     static bool less(const Range& a, const Range& b) { return a.base < b.base; }
   };
   struct BySize {
-    static bool less(const Range& a, const Range& b) {
-      return a.size != b.size ? a.size < b.size : a.base < b.base;
-    }
+    static bool less(const Range& a, const Range& b) { return a.size != b.size ? a.size < b.size : a.base < b.base; }
   };
   using AddressSet = Treap<Range, &Range::by_address, ByAddress>;
   using SizeSet = Treap<Range, &Range::by_size, BySize>;

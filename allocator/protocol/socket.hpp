@@ -10,7 +10,7 @@
 namespace vramd::protocol {
 
 struct Received {
-  std::size_t size = 0;         // 0 = the peer closed
+  std::size_t size = 0;           // 0 = the peer closed
   int fds[kMaxChunksPerMessage];  // the receiver owns them; opened close-on-exec
   std::size_t fd_count = 0;
   bool truncated = false;  // packet or descriptors did not fit (MSG_TRUNC, MSG_CTRUNC): what arrived is not to be used
@@ -19,8 +19,7 @@ struct Received {
 // Sends one packet with up to kMaxChunksPerMessage descriptors. Never blocks and never raises SIGPIPE.
 // Errors: timeout when the socket's buffer is full (EAGAIN) or too many descriptors are in flight (ETOOMANYREFS),
 // disconnected when the peer is gone, system otherwise.
-Result<void> send_packet(int socket, const void* data, std::size_t size, const int* fds = nullptr,
-                         std::size_t fd_count = 0);
+Result<void> send_packet(int socket, const void* data, std::size_t size, const int* fds = nullptr, std::size_t fd_count = 0);
 
 template <class M>
 Result<void> send_message(int socket, const M& message, const int* fds = nullptr, std::size_t fd_count = 0) {

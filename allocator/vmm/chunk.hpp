@@ -12,7 +12,7 @@ namespace vramd {
 
 using namespace literals;
 
-inline constexpr Bytes kSmallChunk = 2_MiB;   // also the granularity of mapping on every GPU known (checked at start)
+inline constexpr Bytes kSmallChunk = 2_MiB;  // also the granularity of mapping on every GPU known (checked at start)
 inline constexpr Bytes kLargeChunk = 32_MiB;
 
 struct Chunk {

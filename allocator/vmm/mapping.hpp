@@ -93,8 +93,7 @@ inline Result<void> unmap_chunks(const Driver& driver, DevicePtr base, const Chu
 
 // Maps `chunks` one after the other from `base` on and grants access to all of them in one call. On failure what was
 // mapped is unmapped again and the first error is returned.
-inline Result<void> map_chunks(const Driver& driver, DevicePtr base, const Chunk* chunks, std::size_t count,
-                               AccessMask mask) {
+inline Result<void> map_chunks(const Driver& driver, DevicePtr base, const Chunk* chunks, std::size_t count, AccessMask mask) {
   DevicePtr at = base;
   for (std::size_t i = 0; i < count; ++i) {
     if (auto done = check(driver.mem_map(address(at), chunks[i].size.value, 0, chunks[i].handle, 0), "cuMemMap"); !done) {

@@ -13,19 +13,13 @@ namespace {
 
 std::string name_of(const Node& node) {
   switch (node.kind) {
-    case Kind::null:
-      return "null";
-    case Kind::boolean:
-      return node.boolean ? "true" : "false";
+    case Kind::null: return "null";
+    case Kind::boolean: return node.boolean ? "true" : "false";
     case Kind::integer:
-    case Kind::real:
-      return printable(node.text);
-    case Kind::string:
-      return in_quotes(node.text);
-    case Kind::array:
-      return "a list";
-    case Kind::object:
-      return "an object";
+    case Kind::real: return printable(node.text);
+    case Kind::string: return in_quotes(node.text);
+    case Kind::array: return "a list";
+    case Kind::object: return "an object";
   }
   return "?";
 }
@@ -58,9 +52,7 @@ std::string below(const std::string& path, std::string_view key) {
   return path.empty() ? printable(key) : path + '.' + printable(key);
 }
 
-std::string item_of(const std::string& path, std::size_t index) {
-  return path + '[' + std::to_string(index) + ']';
-}
+std::string item_of(const std::string& path, std::size_t index) { return path + '[' + std::to_string(index) + ']'; }
 
 // What to write instead of keys that other programs have for the same purpose.
 std::string_view translation(std::string_view key) {
@@ -75,8 +67,7 @@ class Checker {
   Checker(bool complete, Findings& findings) : complete_(complete), findings_(findings) {}
 
   void object(const Node& node, const KeyTable& table, const std::string& path) {
-    if (node.kind != Kind::object)
-      return wrong_type(node, path, "an object { ... }", "write {\"key\": value}");
+    if (node.kind != Kind::object) return wrong_type(node, path, "an object { ... }", "write {\"key\": value}");
     for (const Member& member : node.members) {
       const std::string member_path = below(path, member.key);
       const Key* key = table.find(member.key);
@@ -85,8 +76,7 @@ class Checker {
         continue;
       }
       const bool warns = !key->acted_on && !silent_;
-      if (warns)
-        findings_.warning(member.at, member_path, "not acted on by this version", "it is only checked");
+      if (warns) findings_.warning(member.at, member_path, "not acted on by this version", "it is only checked");
       silent_ = silent_ || warns;
       value(member.value, *key, member_path);
       if (warns) silent_ = false;
@@ -115,10 +105,9 @@ class Checker {
     if (const std::string_view other = translation(member.key); !other.empty())
       return findings_.error(member.at, member_path, what, std::string(other));
     if (const std::string_view* home = home_of(member.key); home != nullptr) {
-      return findings_.error(member.at, member_path,
-                             what + (path.empty() ? " at the top level" : " in " + path),
-                             home->empty() ? "it is a top-level key: move it there"
-                                           : "it belongs in " + in_quotes(*home) + ": move it there");
+      return findings_.error(
+          member.at, member_path, what + (path.empty() ? " at the top level" : " in " + path),
+          home->empty() ? "it is a top-level key: move it there" : "it belongs in " + in_quotes(*home) + ": move it there");
     }
     std::vector<std::string_view> names;
     for (const Key& key : table.keys) names.push_back(key.name);
@@ -133,44 +122,30 @@ class Checker {
       case Form::any_text:
         if (node.kind != Kind::string) wrong_type(node, path, "text", "write it in double quotes");
         return;
-      case Form::pattern:
-        return pattern(node, path);
+      case Form::pattern: return pattern(node, path);
       case Form::boolean:
-        if (node.kind != Kind::boolean)
-          wrong_type(node, path, "true or false", "write true or false without quotes");
+        if (node.kind != Kind::boolean) wrong_type(node, path, "true or false", "write true or false without quotes");
         return;
       case Form::must_be_true:
         if (node.kind != Kind::boolean || !node.boolean)
-          findings_.error(node.at, path, name_of(node) + " says nothing here",
-                          "write true, or leave the key out");
+          findings_.error(node.at, path, name_of(node) + " says nothing here", "write true, or leave the key out");
         return;
       case Form::version:
         if (node.kind != Kind::integer || node.negative || node.magnitude != 1)
           findings_.error(node.at, path, name_of(node) + " is no version that this program knows", "write 1");
         return;
-      case Form::integer:
-        return integer(node, shape, path);
-      case Form::ratio:
-        return ratio(node, path);
+      case Form::integer: return integer(node, shape, path);
+      case Form::ratio: return ratio(node, path);
       case Form::size:
-      case Form::share:
-        return amount(node, key, path);
-      case Form::duration:
-        return duration(node, path);
-      case Form::choice:
-        return choice(node, shape, path);
-      case Form::choices:
-        return choices(node, shape, path);
-      case Form::listen:
-        return listen(node, path);
-      case Form::gpus:
-        return gpus(node, path);
-      case Form::object:
-        return object(node, *shape.keys, path);
-      case Form::rules:
-        return rules(node, *shape.keys, path);
-      case Form::modules:
-        return modules(node, path);
+      case Form::share: return amount(node, key, path);
+      case Form::duration: return duration(node, path);
+      case Form::choice: return choice(node, shape, path);
+      case Form::choices: return choices(node, shape, path);
+      case Form::listen: return listen(node, path);
+      case Form::gpus: return gpus(node, path);
+      case Form::object: return object(node, *shape.keys, path);
+      case Form::rules: return rules(node, *shape.keys, path);
+      case Form::modules: return modules(node, path);
     }
   }
 
@@ -181,18 +156,15 @@ class Checker {
                                         : "write a name, or a pattern with * and ?");
     }
     if (node.text.empty())
-      findings_.error(node.at, path, "empty, so it matches nothing",
-                      "write a name, a pattern, or leave the key out");
+      findings_.error(node.at, path, "empty, so it matches nothing", "write a name, a pattern, or leave the key out");
   }
 
   void integer(const Node& node, const Shape& shape, const std::string& path) {
     if (is_word_of(node, shape.words)) return;
     const std::string range = std::to_string(shape.low) + " to " + std::to_string(shape.high);
-    const std::string instead =
-        "write a whole number from " + range + (shape.words.empty() ? "" : " or \"auto\"");
+    const std::string instead = "write a whole number from " + range + (shape.words.empty() ? "" : " or \"auto\"");
     if (node.kind == Kind::real && !written_out(node).empty()) {
-      findings_.error(node.at, path, name_of(node) + " is not written as a whole number",
-                      "write " + written_out(node));
+      findings_.error(node.at, path, name_of(node) + " is not written as a whole number", "write " + written_out(node));
     } else if (node.kind != Kind::integer) {
       wrong_type(node, path, "a whole number", instead);
     } else if (node.negative || node.magnitude < shape.low || node.magnitude > shape.high) {
@@ -204,23 +176,21 @@ class Checker {
     if (!is_number(node)) return wrong_type(node, path, "a number", "write a number from 0 to 1 such as 0.9");
     if (node.real >= 0 && node.real <= 1) return;
     const bool percent = node.real > 1 && node.real <= 100;
-    findings_.error(
-        node.at, path, name_of(node) + " is outside 0 to 1",
-        percent ? "write " + shortest(node.real / 100) : "write a number from 0 to 1 such as 0.9");
+    findings_.error(node.at, path, name_of(node) + " is outside 0 to 1",
+                    percent ? "write " + shortest(node.real / 100) : "write a number from 0 to 1 such as 0.9");
   }
 
   void amount(const Node& node, const Key& key, const std::string& path) {
     const bool share = key.shape.form == Form::share;
     if (is_word_of(node, key.shape.words)) return;
-    std::string instead = share ? "write a size such as \"12GiB\" or a percentage such as \"75%\""
-                                : "write a size such as \"64MiB\"";
+    std::string instead =
+        share ? "write a size such as \"12GiB\" or a percentage such as \"75%\"" : "write a size such as \"64MiB\"";
     if (node.kind == Kind::string) {
       const Checked<Amount> checked = check_amount(node.text);
       if (!checked) {
         findings_.error(node.at, path, checked.error().what, checked.error().instead);
       } else if (checked->is_percent && !share) {
-        findings_.error(node.at, path, in_quotes(node.text) + " is a percentage, of nothing in particular",
-                        instead);
+        findings_.error(node.at, path, in_quotes(node.text) + " is a percentage, of nothing in particular", instead);
       }
       return;
     }
@@ -242,8 +212,7 @@ class Checker {
     if (is_number(node) && node.real >= 0)
       return findings_.error(node.at, path, name_of(node) + " has no unit of time",
                              "write \"" + printable(node.text) + "s\" for seconds");
-    if (is_number(node))
-      return findings_.error(node.at, path, name_of(node) + " is negative", "write a time such as \"5s\"");
+    if (is_number(node)) return findings_.error(node.at, path, name_of(node) + " is negative", "write a time such as \"5s\"");
     if (node.kind != Kind::string) return wrong_type(node, path, "a time", "write a time such as \"5s\"");
     const auto checked = check_duration(node.text);
     if (!checked) findings_.error(node.at, path, checked.error().what, checked.error().instead);
@@ -262,8 +231,7 @@ class Checker {
   }
 
   void choices(const Node& node, const Shape& shape, const std::string& path) {
-    if (node.kind != Kind::array)
-      return wrong_type(node, path, "a list [ ... ]", "write a list of " + one_of(shape.words));
+    if (node.kind != Kind::array) return wrong_type(node, path, "a list [ ... ]", "write a list of " + one_of(shape.words));
     for (std::size_t i = 0; i < node.items.size(); ++i) choice(node.items[i], shape, item_of(path, i));
   }
 
@@ -279,8 +247,7 @@ class Checker {
     constexpr std::uint64_t kLastIndex = protocol::kMaxDevices - 1;
     if (node.kind != Kind::array) return wrong_type(node, path, "a list [ ... ]", kExample);
     if (node.items.empty())
-      return findings_.error(node.at, path, "empty, so the rule is about no GPU",
-                             "leave the key out for all GPUs");
+      return findings_.error(node.at, path, "empty, so the rule is about no GPU", "leave the key out for all GPUs");
     std::set<std::uint64_t> seen;
     for (std::size_t i = 0; i < node.items.size(); ++i) {
       const Node& item = node.items[i];
@@ -298,21 +265,18 @@ class Checker {
   }
 
   void rules(const Node& node, const KeyTable& table, const std::string& path) {
-    if (node.kind != Kind::array)
-      return wrong_type(node, path, "a list [ ... ]", "write a list of rules, even for one");
+    if (node.kind != Kind::array) return wrong_type(node, path, "a list [ ... ]", "write a list of rules, even for one");
     for (std::size_t i = 0; i < node.items.size(); ++i) object(node.items[i], table, item_of(path, i));
   }
 
   void modules(const Node& node, const std::string& path) {
     if (node.kind != Kind::array)
-      return wrong_type(node, path, "a list [ ... ]",
-                        "write a list such as [{\"module\": \"idle-session\"}]");
+      return wrong_type(node, path, "a list [ ... ]", "write a list such as [{\"module\": \"idle-session\"}]");
     for (std::size_t i = 0; i < node.items.size(); ++i) {
       const Node& item = node.items[i];
       const std::string item_path = item_of(path, i);
       const Node* name = item.find("module");
-      const KeyTable* table =
-          name != nullptr && name->kind == Kind::string ? module_keys(name->text) : nullptr;
+      const KeyTable* table = name != nullptr && name->kind == Kind::string ? module_keys(name->text) : nullptr;
       if (item.kind != Kind::object) {
         wrong_type(item, item_path, "an object { ... }", "write {\"module\": \"idle-session\"}");
       } else if (table != nullptr) {

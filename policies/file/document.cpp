@@ -64,8 +64,7 @@ class TreeBuilder {
       frame.node->members.push_back({name, at, {}});
       pending_ = &frame.node->members.back().value;
     } else {
-      report(at, path_of(name),
-             in_quotes(name) + " is given twice, first in line " + std::to_string(earlier->second),
+      report(at, path_of(name), in_quotes(name) + " is given twice, first in line " + std::to_string(earlier->second),
              "keep one");
       duplicates_.emplace_back();  // read, so that its inside is checked for syntax, and dropped
       pending_ = &duplicates_.back();
@@ -76,14 +75,12 @@ class TreeBuilder {
     return true;
   }
 
-  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
-                   const nlohmann::json::exception& error) {
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/, const nlohmann::json::exception& error) {
     const std::string where = last_ == Last::key ? path_of(last_key_) : path();
     if (error.id == kNumberOverflow) {
       const std::size_t start = next_token();
       const std::string_view number = text_.substr(start, number_end(start) - start);
-      report(lines_.at(start), where, printable(number) + " is too large for a number",
-             "write a smaller one");
+      report(lines_.at(start), where, printable(number) + " is too large for a number", "write a smaller one");
     } else {
       const int open_line = open_.empty() ? 0 : open_.back().node->at.line;
       SyntaxProblem problem = explain_syntax(text_, cursor_, expected(), open_line);
@@ -97,7 +94,7 @@ class TreeBuilder {
  private:
   enum class Last : std::uint8_t { start, open, key, value };
   struct Frame {
-    Node* node;  // stays valid: while a container is open, nothing is added to the one around it
+    Node* node;                       // stays valid: while a container is open, nothing is added to the one around it
     std::map<std::string, int> keys;  // to the line of their first appearance
   };
 
@@ -227,14 +224,12 @@ bool refuse_unreadable(std::string_view text, Document& document) {
     document.problems.push_back({LineCounter(text).at(offset), {}, std::move(what), std::move(instead)});
     return true;
   };
-  if (text.size() > kMaxFileBytes)
-    return refuse(0, "larger than 1 MiB", "a policy is a few KiB; is this the right file?");
+  if (text.size() > kMaxFileBytes) return refuse(0, "larger than 1 MiB", "a policy is a few KiB; is this the right file?");
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     return refuse(0, "saved as UTF-16", "save the file as UTF-8");
   // The reader would take a NUL for the end of the text and accept whatever follows it.
   const std::size_t nul = text.find('\0');
-  if (nul != std::string_view::npos)
-    return refuse(nul, "a NUL byte; this is no text file", "save the file as UTF-8 text");
+  if (nul != std::string_view::npos) return refuse(nul, "a NUL byte; this is no text file", "save the file as UTF-8 text");
   return false;
 }
 
@@ -251,8 +246,8 @@ Document read_document(std::string_view text) {
   if (refuse_unreadable(text, document)) return document;
   TreeBuilder builder(text, document);
   constexpr bool kStrict = true, kIgnoreComments = true;
-  document.complete = nlohmann::json::sax_parse(
-      text.begin(), text.end(), &builder, nlohmann::json::input_format_t::json, kStrict, kIgnoreComments);
+  document.complete = nlohmann::json::sax_parse(text.begin(), text.end(), &builder, nlohmann::json::input_format_t::json,
+                                                kStrict, kIgnoreComments);
   return document;
 }
 

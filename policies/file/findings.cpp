@@ -26,8 +26,7 @@ void Findings::warning(Position at, std::string path, std::string what, std::str
   add(Diagnostic::Severity::warning, at, std::move(path), std::move(what), std::move(instead));
 }
 
-void Findings::add(Diagnostic::Severity severity, Position at, std::string path, std::string what,
-                   std::string instead) {
+void Findings::add(Diagnostic::Severity severity, Position at, std::string path, std::string what, std::string instead) {
   if (found_.size() >= kMostFindings) {
     ++left_out_;
     return;
@@ -41,8 +40,8 @@ std::vector<Diagnostic> Findings::take() {
   });
   if (left_out_ != 0) {
     const Diagnostic& last = found_.back();
-    found_.push_back({has_error_ ? Diagnostic::Severity::error : Diagnostic::Severity::warning, last.line,
-                      last.column, "", std::to_string(left_out_) + " more problems", "correct these first"});
+    found_.push_back({has_error_ ? Diagnostic::Severity::error : Diagnostic::Severity::warning, last.line, last.column, "",
+                      std::to_string(left_out_) + " more problems", "correct these first"});
   }
   return std::move(found_);
 }

@@ -18,8 +18,7 @@ class Findings {
   std::vector<Diagnostic> take();  // sorted by position
 
  private:
-  void add(Diagnostic::Severity severity, Position at, std::string path, std::string what,
-           std::string instead);
+  void add(Diagnostic::Severity severity, Position at, std::string path, std::string what, std::string instead);
 
   std::vector<Diagnostic> found_;
   bool has_error_ = false;

@@ -22,8 +22,7 @@ constexpr Words kOnLimit[] = {"fail", "offload", "wait"};
 constexpr Words kSteps[] = {"limbo", "cached", "daemon", "move_out", "wait"};
 constexpr Words kReports[] = {"off", "short", "full"};
 constexpr Words kLanguages[] = {"auto", "en", "zh"};
-constexpr Words kModules[] = {"idle-session", "optimizer-state", "activation",
-                              "cold-chunk",   "guard",           "advisor"};
+constexpr Words kModules[] = {"idle-session", "optimizer-state", "activation", "cold-chunk", "guard", "advisor"};
 constexpr Words kPlacements[] = {"auto", "declared", "in-place"};
 constexpr Words kDetections[] = {"auto", "tag", "off"};
 constexpr Words kActivationActions[] = {"advise", "offload", "recompute", "auto"};
@@ -70,9 +69,8 @@ constexpr Key kStagingKeys[] = {
 constexpr KeyTable kStaging{kStagingKeys};
 
 constexpr Key kMatchKeys[] = {
-    {"user", {Form::pattern}},      {"group", {Form::pattern}},     {"command", {Form::pattern}},
-    {"container", {Form::pattern}}, {"cgroup", {Form::pattern}},    {"job", {Form::pattern}},
-    {"any", {Form::must_be_true}},  {"slurm_job", {Form::pattern}},
+    {"user", {Form::pattern}},   {"group", {Form::pattern}}, {"command", {Form::pattern}},  {"container", {Form::pattern}},
+    {"cgroup", {Form::pattern}}, {"job", {Form::pattern}},   {"any", {Form::must_be_true}}, {"slurm_job", {Form::pattern}},
 };
 constexpr KeyTable kMatch{kMatchKeys};
 
@@ -127,11 +125,8 @@ constexpr Key kOptimizerStateKeys[] = {kModule,
                                        {"ratio", {Form::ratio}},
                                        {"detect", choice(kDetections)},
                                        {"min_block", {Form::size}}};
-constexpr Key kActivationKeys[] = {kModule,
-                                   kEnabled,
-                                   {"action", choice(kActivationActions)},
-                                   {"min_saved", {Form::size}},
-                                   {"max_slowdown", {Form::ratio}}};
+constexpr Key kActivationKeys[] = {
+    kModule, kEnabled, {"action", choice(kActivationActions)}, {"min_saved", {Form::size}}, {"max_slowdown", {Form::ratio}}};
 constexpr Key kColdChunkKeys[] = {kModule,
                                   kEnabled,
                                   {"after", {Form::duration}},
@@ -143,8 +138,7 @@ constexpr Key kGuardKeys[] = {kModule,
                               {"max_slowdown", {Form::ratio}},
                               {"min_residency_iterations", whole(1, 1000)},
                               {"pin_iterations", whole(1, 1000)}};
-constexpr Key kAdvisorKeys[] = {
-    kModule, kEnabled, {"interval", {Form::duration}}, {"language", choice(kLanguages)}};
+constexpr Key kAdvisorKeys[] = {kModule, kEnabled, {"interval", {Form::duration}}, {"language", choice(kLanguages)}};
 
 // In the order of kModules.
 constexpr KeyTable kModuleTables[] = {{kIdleSessionKeys}, {kOptimizerStateKeys}, {kActivationKeys},

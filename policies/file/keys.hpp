@@ -32,8 +32,7 @@ struct KeyTable;
 
 struct Shape {
   Form form;
-  std::span<const std::string_view>
-      words{};  // choices; for other forms: words accepted besides, such as "auto"
+  std::span<const std::string_view> words{};  // choices; for other forms: words accepted besides, such as "auto"
   std::uint64_t low = 0, high = UINT64_MAX;
   const KeyTable* keys = nullptr;
   bool boolean_too = false;  // true and false are accepted besides

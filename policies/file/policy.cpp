@@ -22,9 +22,7 @@ namespace {
 // The readers below return nothing for a value that check_keys() has reported, so that the rest can still be
 // looked at.
 
-const Node* find(const Node* node, std::string_view key) {
-  return node == nullptr ? nullptr : node->find(key);
-}
+const Node* find(const Node* node, std::string_view key) { return node == nullptr ? nullptr : node->find(key); }
 
 std::optional<std::string> text_of(const Node* node) {
   if (node == nullptr || node->kind != Kind::string || node->text.empty()) return std::nullopt;
@@ -66,8 +64,7 @@ std::optional<std::vector<int>> gpus_of(const Node* node) {
   if (node == nullptr || node->kind != Kind::array) return std::nullopt;
   std::vector<int> gpus;
   for (const Node& item : node->items)
-    if (item.kind == Kind::integer && item.magnitude < protocol::kMaxDevices)
-      gpus.push_back(static_cast<int>(item.magnitude));
+    if (item.kind == Kind::integer && item.magnitude < protocol::kMaxDevices) gpus.push_back(static_cast<int>(item.magnitude));
   return gpus;
 }
 
@@ -93,8 +90,8 @@ class Reader {
     Policy policy;
     if (const auto mode = word_of(root.find("mode"), kModes)) policy.mode = *mode;
     if (policy.mode == protocol::Mode::full) {
-      findings_.warning(root.find("mode")->at, "mode",
-                        "this version does not move live blocks, so full works like pool", "write \"pool\"");
+      findings_.warning(root.find("mode")->at, "mode", "this version does not move live blocks, so full works like pool",
+                        "write \"pool\"");
     }
     const Node* pool = root.find("pool");
     if (const auto retain = amount_of(find(pool, "retain"))) policy.pool_retain = *retain;
@@ -134,23 +131,21 @@ class Reader {
                       "write {\"any\": true} for all, or a field such as {\"user\": \"alice\"}");
     }
     if (match->find("any") != nullptr && match->members.size() > 1)
-      findings_.warning(match->find("any")->at, path + ".any", "adds nothing beside other fields",
-                        "leave it out");
+      findings_.warning(match->find("any")->at, path + ".any", "adds nothing beside other fields", "leave it out");
     if (const Node* job = match->find("slurm_job")) {
-      findings_.warning(job->at, path + ".slurm_job",
-                        "a rule with this key matches no session in this version",
+      findings_.warning(job->at, path + ".slurm_job", "a rule with this key matches no session in this version",
                         "match by \"job\" (VRAMD_JOB) or by \"cgroup\"");
     }
   }
 
   void check_amounts(const Node& node, const SessionRule& rule, const std::string& path) {
     if (rule.limit && rule.limit->bytes == 0 && rule.limit->percent == 0) {
-      findings_.warning(node.find("limit")->at, path + ".limit",
-                        "0 refuses every allocation of these sessions", "leave \"limit\" out for no limit");
+      findings_.warning(node.find("limit")->at, path + ".limit", "0 refuses every allocation of these sessions",
+                        "leave \"limit\" out for no limit");
     }
     if (!rule.limit || !rule.reserve || rule.limit->is_percent != rule.reserve->is_percent) return;
-    const bool larger = rule.limit->is_percent ? rule.reserve->percent > rule.limit->percent
-                                               : rule.reserve->bytes > rule.limit->bytes;
+    const bool larger =
+        rule.limit->is_percent ? rule.reserve->percent > rule.limit->percent : rule.reserve->bytes > rule.limit->bytes;
     if (larger)
       findings_.error(node.find("reserve")->at, path + ".reserve", "more than the limit of the same rule",
                       "write at most the limit");
@@ -159,13 +154,12 @@ class Reader {
   // The first match wins, so nothing reaches a rule whose GPUs have met {"any": true} before.
   void check_reachable(const Node& node, const SessionRule& rule, const std::string& path) {
     const auto taken = [&](int gpu) { return taken_gpus_.contains(gpu); };
-    const bool reached = !all_taken_ && !(rule.gpus && !rule.gpus->empty() &&
-                                          std::all_of(rule.gpus->begin(), rule.gpus->end(), taken));
+    const bool reached =
+        !all_taken_ && !(rule.gpus && !rule.gpus->empty() && std::all_of(rule.gpus->begin(), rule.gpus->end(), taken));
     if (!reached) {
-      findings_.error(
-          node.at, path,
-          "never reached, because the rule in line " + std::to_string(taken_line_) + " matches every session",
-          "put {\"any\": true} last");
+      findings_.error(node.at, path,
+                      "never reached, because the rule in line " + std::to_string(taken_line_) + " matches every session",
+                      "put {\"any\": true} last");
       return;
     }
     if (!rule.match.any) return;
@@ -195,8 +189,7 @@ Parsed unreadable(std::string what, std::string instead) {
 Parsed parse(const std::string& text) {
   Findings findings;
   const Document document = read_document(text);
-  for (const TextProblem& problem : document.problems)
-    findings.error(problem.at, problem.path, problem.what, problem.instead);
+  for (const TextProblem& problem : document.problems) findings.error(problem.at, problem.path, problem.what, problem.instead);
   Policy policy;
   const bool something = document.complete || document.root.kind == Kind::object;
   if (something) {
@@ -226,8 +219,7 @@ Parsed parse_file(const std::string& path) {
   while (text.size() <= kMaxFileBytes) {
     const ssize_t got = ::read(file.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      return unreadable(std::string("cannot be read: ") + std::strerror(errno), "check the file system");
+    if (got < 0) return unreadable(std::string("cannot be read: ") + std::strerror(errno), "check the file system");
     if (got == 0) break;
     text.append(buffer, static_cast<std::size_t>(got));
   }

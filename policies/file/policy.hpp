@@ -40,9 +40,9 @@ struct SessionRule {
 
 struct Policy {
   protocol::Mode mode = protocol::Mode::pool;
-  Amount pool_retain{0, 5, true};                       // idle chunks the daemon keeps warm
-  Amount pool_headroom{256ull << 20, 0, false};         // left to the driver and to processes without the shim
-  std::vector<SessionRule> sessions;                    // first match wins
+  Amount pool_retain{0, 5, true};                // idle chunks the daemon keeps warm
+  Amount pool_headroom{256ull << 20, 0, false};  // left to the driver and to processes without the shim
+  std::vector<SessionRule> sessions;             // first match wins
   std::string metrics_listen = "127.0.0.1:9845";
 };
 

@@ -20,9 +20,7 @@ bool starts_value(char c) { return c == '"' || c == '{' || c == '[' || is_word(c
 
 std::string_view token_at(std::string_view text, std::size_t offset) {
   std::size_t end = offset;
-  while (end < text.size() &&
-         (is_word(text[end]) || text[end] == '.' || text[end] == '+' || text[end] == '-'))
-    ++end;
+  while (end < text.size() && (is_word(text[end]) || text[end] == '.' || text[end] == '+' || text[end] == '-')) ++end;
   return text.substr(offset, std::max<std::size_t>(end - offset, 1));
 }
 
@@ -51,13 +49,11 @@ SyntaxProblem explain_string(std::string_view text, std::size_t offset) {
     const char escape = at < text.size() ? text[at] : '\0';
     if (escape == 'u') {
       const std::string_view digits = text.substr(at + 1, 4);
-      const bool good = digits.size() == 4 && std::all_of(digits.begin(), digits.end(), [](unsigned char d) {
-                          return std::isxdigit(d) != 0;
-                        });
+      const bool good = digits.size() == 4 &&
+                        std::all_of(digits.begin(), digits.end(), [](unsigned char d) { return std::isxdigit(d) != 0; });
       if (!good) return {at - 1, "\\u needs four hexadecimal digits", "write for example \\u00e9"};
     } else if (std::string_view("\"\\/bfnrt").find(escape) == std::string_view::npos || escape == '\0') {
-      return {at - 1, "unknown escape " + in_quotes(text.substr(at - 1, 2)) + " in a string",
-              "write \\\\ for a backslash"};
+      return {at - 1, "unknown escape " + in_quotes(text.substr(at - 1, 2)) + " in a string", "write \\\\ for a backslash"};
     }
   }
   const std::size_t end = text.find('"', offset + 1);
@@ -72,8 +68,7 @@ SyntaxProblem explain_number(std::string_view text, std::size_t start) {
   const std::string token = printable(token_at(text, start));
   const bool unit = token.find_first_not_of("0123456789.+-") != std::string::npos;
   if (unit) return {start, token + " is no number", "put a size or a time in quotes: \"" + token + '"'};
-  return {start, token + " is no number of JSON",
-          "write digits without leading zeros or +, such as 0.5 or 12"};
+  return {start, token + " is no number of JSON", "write digits without leading zeros or +, such as 0.5 or 12"};
 }
 
 SyntaxProblem explain_value(std::string_view text, std::size_t offset) {
@@ -95,8 +90,7 @@ SyntaxProblem explain_key(std::string_view text, std::size_t offset) {
   if (c == '"') return explain_string(text, offset);
   if (c == '\'') return {offset, "single quotes", "JSON keys stand in double quotes"};
   const std::string_view token = token_at(text, offset);
-  if (is_word(c))
-    return {offset, "the key " + printable(token) + " has no quotes", "write \"" + printable(token) + '"'};
+  if (is_word(c)) return {offset, "the key " + printable(token) + " has no quotes", "write \"" + printable(token) + '"'};
   return {offset, "unexpected " + in_quotes(token), "a key in double quotes belongs here"};
 }
 
@@ -113,8 +107,7 @@ SyntaxProblem explain_end(std::size_t offset, int open_line) {
 
 std::size_t skip_blank(std::string_view text, std::size_t from) {
   for (;;) {
-    while (from < text.size() && std::string_view(" \t\r\n").find(text[from]) != std::string_view::npos)
-      ++from;
+    while (from < text.size() && std::string_view(" \t\r\n").find(text[from]) != std::string_view::npos) ++from;
     const std::string_view rest = text.substr(std::min(from, text.size()));
     if (rest.starts_with("//")) {
       from = std::min(text.find('\n', from), text.size());
@@ -135,8 +128,7 @@ SyntaxProblem explain_syntax(std::string_view text, std::size_t from, Expected e
 
   const bool in_object = expected == Expected::separator || expected == Expected::first_key;
   const bool after_item = expected == Expected::separator || expected == Expected::item_separator;
-  if (expected == Expected::nothing)
-    return {offset, "text after the end of the policy", "remove it: a file holds one { ... }"};
+  if (expected == Expected::nothing) return {offset, "text after the end of the policy", "remove it: a file holds one { ... }"};
   if (expected == Expected::colon) {
     if (text[offset] != ':') return {offset, "no colon after a key", "write : between key and value"};
     offset = skip_blank(text, offset + 1);
@@ -145,8 +137,7 @@ SyntaxProblem explain_syntax(std::string_view text, std::size_t from, Expected e
     if (stuck) return explain_number(text, text.find_last_not_of("0123456789+-.eE", from - 1) + 1);
     if (text[offset] != ',') {
       if (starts_value(text[offset])) return {offset, "no comma before this", "write , between entries"};
-      return {offset, "unexpected " + in_quotes(token_at(text, offset)),
-              in_object ? "write , or } here" : "write , or ] here"};
+      return {offset, "unexpected " + in_quotes(token_at(text, offset)), in_object ? "write , or } here" : "write , or ] here"};
     }
     const std::size_t comma = offset;
     offset = skip_blank(text, comma + 1);

@@ -22,9 +22,7 @@ constexpr std::array<Unit, 5> kTimeUnits{{{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, 
 constexpr std::string_view kSizeExample = "write a size such as \"12GiB\" or a percentage such as \"75%\"";
 constexpr std::string_view kTimeExample = "write a time such as \"250ms\", \"5s\" or \"10m\"";
 
-ValueProblem problem(std::string what, std::string_view instead) {
-  return {std::move(what), std::string(instead)};
-}
+ValueProblem problem(std::string what, std::string_view instead) { return {std::move(what), std::string(instead)}; }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -74,8 +72,8 @@ long double to_number(std::string_view digits) {
 std::string written_out(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc{} && end == text.data() + text.size() && value >= 0 && value < 1e18 &&
-                     value == std::floor(value);
+  const bool whole =
+      error == std::errc{} && end == text.data() + text.size() && value >= 0 && value < 1e18 && value == std::floor(value);
   return whole ? std::to_string(static_cast<std::uint64_t>(value)) : std::string{};
 }
 
@@ -99,13 +97,12 @@ tl::expected<Quantity, ValueProblem> quantity(std::string_view text, std::string
   if (trimmed.empty()) return tl::unexpected(problem("empty", example));
   if (trimmed.front() == '-') return tl::unexpected(problem(in_quotes(text) + " is negative", example));
   const Quantity parts = split(trimmed);
-  if (parts.digits.empty())
-    return tl::unexpected(problem(in_quotes(text) + " does not start with a number", example));
+  if (parts.digits.empty()) return tl::unexpected(problem(in_quotes(text) + " does not start with a number", example));
   if (trimmed.size() != text.size() || (!parts.unit.empty() && parts.unit.front() == ' ')) {
     std::string_view unit = meant_size_unit(parts.unit);
     if (unit.empty()) unit = trim(parts.unit);
-    return tl::unexpected(problem("a space in " + in_quotes(text),
-                                  "write \"" + std::string(parts.digits) + printable(unit) + '"'));
+    return tl::unexpected(
+        problem("a space in " + in_quotes(text), "write \"" + std::string(parts.digits) + printable(unit) + '"'));
   }
   return parts;
 }
@@ -115,9 +112,8 @@ ValueProblem unknown_size_unit(std::string_view text, const Quantity& parts) {
     return {in_quotes(text) + " is written with an exponent", "write " + digits};
   const std::string_view meant = meant_size_unit(parts.unit);
   if (!meant.empty()) {
-    return {"unknown unit in " + in_quotes(text),
-            "write \"" + std::string(parts.digits) + std::string(meant) +
-                "\" (units are B, KiB, MiB, GiB and TiB, steps of 1024)"};
+    return {"unknown unit in " + in_quotes(text), "write \"" + std::string(parts.digits) + std::string(meant) +
+                                                      "\" (units are B, KiB, MiB, GiB and TiB, steps of 1024)"};
   }
   return {"unknown unit " + in_quotes(parts.unit), "units are B, KiB, MiB, GiB, TiB and %"};
 }
@@ -135,14 +131,13 @@ Checked<Amount> check_amount(std::string_view text) {
   if (!parts) return tl::unexpected(parts.error());
   const long double number = to_number(parts->digits);
   if (parts->unit == "%") {
-    if (number > 100)
-      return tl::unexpected(problem(in_quotes(text) + " is more than 100 %", "write at most \"100%\""));
+    if (number > 100) return tl::unexpected(problem(in_quotes(text) + " is more than 100 %", "write at most \"100%\""));
     return Amount{0, static_cast<double>(number), true};
   }
   long double factor = 1;
   if (!parts->unit.empty()) {
-    const auto unit = std::find_if(kSizeUnits.begin(), kSizeUnits.end(),
-                                   [&](const Unit& known) { return known.name == parts->unit; });
+    const auto unit =
+        std::find_if(kSizeUnits.begin(), kSizeUnits.end(), [&](const Unit& known) { return known.name == parts->unit; });
     if (unit == kSizeUnits.end()) return tl::unexpected(unknown_size_unit(text, *parts));
     factor = unit->factor;
   } else if (parts->digits.find('.') != std::string_view::npos) {
@@ -158,16 +153,14 @@ Checked<std::int64_t> check_duration(std::string_view text) {
   const auto parts = quantity(text, kTimeExample);
   if (!parts) return tl::unexpected(parts.error());
   if (parts->unit.empty())
-    return tl::unexpected(problem(in_quotes(text) + " has no unit of time",
-                                  "write \"" + std::string(parts->digits) + "s\" for seconds"));
-  const auto unit = std::find_if(kTimeUnits.begin(), kTimeUnits.end(),
-                                 [&](const Unit& known) { return known.name == parts->unit; });
-  if (unit == kTimeUnits.end())
     return tl::unexpected(
-        problem("unknown unit of time " + in_quotes(parts->unit), "units are us, ms, s, m and h"));
+        problem(in_quotes(text) + " has no unit of time", "write \"" + std::string(parts->digits) + "s\" for seconds"));
+  const auto unit =
+      std::find_if(kTimeUnits.begin(), kTimeUnits.end(), [&](const Unit& known) { return known.name == parts->unit; });
+  if (unit == kTimeUnits.end())
+    return tl::unexpected(problem("unknown unit of time " + in_quotes(parts->unit), "units are us, ms, s, m and h"));
   const long double nanos = to_number(parts->digits) * unit->factor;
-  if (nanos > 365.0L * 24 * 3600 * 1e9L)
-    return tl::unexpected(problem(in_quotes(text) + " is more than a year", kTimeExample));
+  if (nanos > 365.0L * 24 * 3600 * 1e9L) return tl::unexpected(problem(in_quotes(text) + " is more than a year", kTimeExample));
   return static_cast<std::int64_t>(nanos);
 }
 
@@ -176,24 +169,20 @@ Checked<std::string> check_listen(std::string_view text) {
   if (text == "off") return std::string(text);
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0)
-    return tl::unexpected(
-        problem(in_quotes(text) + (colon == 0 ? " has no address" : " has no port"), kExample));
+    return tl::unexpected(problem(in_quotes(text) + (colon == 0 ? " has no address" : " has no port"), kExample));
   const std::string_view host = text.substr(0, colon), port = text.substr(colon + 1);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (!bracketed && host.find(':') != std::string_view::npos)
-    return tl::unexpected(problem("an IPv6 address without brackets in " + in_quotes(text),
-                                  "write for example \"[::1]:9845\""));
-  constexpr std::string_view kHostCharacters =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
+    return tl::unexpected(
+        problem("an IPv6 address without brackets in " + in_quotes(text), "write for example \"[::1]:9845\""));
+  constexpr std::string_view kHostCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
   const std::string_view name = bracketed ? host.substr(1, host.size() - 2) : host;
-  if (name.find_first_not_of(bracketed ? "0123456789abcdefABCDEF:." : kHostCharacters) !=
-      std::string_view::npos)
+  if (name.find_first_not_of(bracketed ? "0123456789abcdefABCDEF:." : kHostCharacters) != std::string_view::npos)
     return tl::unexpected(problem(in_quotes(host) + " is no address", kExample));
   unsigned number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (port.empty() || error != std::errc{} || end != port.data() + port.size() || number > 65535)
-    return tl::unexpected(
-        problem(in_quotes(port) + " is no port", "write a port from 0 to 65535; 0 takes any free one"));
+    return tl::unexpected(problem(in_quotes(port) + " is no port", "write a port from 0 to 65535; 0 takes any free one"));
   return std::string(text);
 }
 

@@ -2,8 +2,8 @@
 #include "shim/calls/capture.hpp"
 #include "shim/calls/memory.hpp"
 #include "shim/hook/driver_library.hpp"
-#include "shim/hook/process.hpp"
 #include "shim/hook/generated/shim_calls.hpp"
+#include "shim/hook/process.hpp"
 
 namespace vramd::shim::calls {
 namespace {
@@ -63,8 +63,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr* out, std::size_t size) {
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr* out, std::size_t* pitch, std::size_t width, std::size_t height, unsigned int element) {
   Memory* memory = Memory::active();
-  const bool sensible = out != nullptr && pitch != nullptr && width != 0 && height != 0 &&
-                        (element == 4 || element == 8 || element == 16);
+  const bool sensible =
+      out != nullptr && pitch != nullptr && width != 0 && height != 0 && (element == 4 || element == 8 || element == 16);
   if (memory == nullptr || !sensible) return real<Entry::cuMemAllocPitch_v2>()(out, pitch, width, height, element);
   hook::OwnCall own;
   Heap* heap = memory->heap(memory->current_device());
@@ -93,7 +93,8 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
   // From here on a second free of the same block, by another thread too, is an error.
   if (heap->begin_free(DevicePtr{pointer}, &block) != Heap::Owned::block) return CUDA_ERROR_INVALID_VALUE;
   if (in_capture) {
-    if (!keep_until_captures_end(*heap, block)) log(LogLevel::warn, "no host memory: a block freed in a capture stays allocated");
+    if (!keep_until_captures_end(*heap, block))
+      log(LogLevel::warn, "no host memory: a block freed in a capture stays allocated");
     return CUDA_SUCCESS;
   }
   free_after_captures(*memory);

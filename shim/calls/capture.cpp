@@ -2,8 +2,8 @@
 
 #include "allocator/base/node_pool.hpp"
 #include "shim/hook/driver_library.hpp"
-#include "shim/hook/process.hpp"
 #include "shim/hook/generated/shim_calls.hpp"
+#include "shim/hook/process.hpp"
 
 namespace vramd::shim {
 namespace {
@@ -94,8 +94,8 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
   return begun(real<Entry::cuStreamBeginCapture_v2_ptsz>()(stream, mode));
 }
-CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
-                                     std::size_t count, CUstreamCaptureMode mode) {
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,
+                                     const CUgraphEdgeData* data, std::size_t count, CUstreamCaptureMode mode) {
   return begun(real<Entry::cuStreamBeginCaptureToGraph>()(stream, graph, dependencies, data, count, mode));
 }
 CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,

@@ -1,8 +1,8 @@
 // The life of contexts: a session begins with cuInit, and blocks end with the context they were allocated in.
 #include "shim/calls/memory.hpp"
 #include "shim/hook/driver_library.hpp"
-#include "shim/hook/process.hpp"
 #include "shim/hook/generated/shim_calls.hpp"
+#include "shim/hook/process.hpp"
 
 namespace vramd::shim::calls {
 namespace {
@@ -29,7 +29,8 @@ CUresult end_primary(CUdevice device, bool always, Call call) {
   hook::OwnCall own;
   CUcontext context = primary_context(device);
   const CUresult result = call();
-  if (result == CUDA_SUCCESS && context != nullptr && (always || primary_context(device) == nullptr)) memory->drop_context(context);
+  if (result == CUDA_SUCCESS && context != nullptr && (always || primary_context(device) == nullptr))
+    memory->drop_context(context);
   return result;
 }
 

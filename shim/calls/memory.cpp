@@ -34,7 +34,8 @@ Memory* Memory::active() {
 void Memory::start() {
   if (hook::disabled()) return;
   int expected = static_cast<int>(State::fresh);
-  if (!__atomic_compare_exchange_n(&state, &expected, static_cast<int>(State::starting), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+  if (!__atomic_compare_exchange_n(&state, &expected, static_cast<int>(State::starting), false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE))
     return;  // another thread is at it or was: until it is done calls are native, which is always right
   hook::mark_process();
   hook::OwnCall own;
@@ -59,7 +60,8 @@ void Memory::start() {
 Memory::Memory(const Driver& driver, const Settings& wishes) : driver_(driver), source_(driver, wishes) {
   if (driver_.device_get_count(&device_count_) != CUDA_SUCCESS || device_count_ < 0) device_count_ = 0;
   if (device_count_ > kMaxDevices) {
-    log(LogLevel::warn, "%d devices are visible; vramd manages the first %d, the others are native", device_count_, kMaxDevices);
+    log(LogLevel::warn, "%d devices are visible; vramd manages the first %d, the others are native", device_count_,
+        kMaxDevices);
     device_count_ = kMaxDevices;
   }
 }
@@ -82,7 +84,8 @@ bool Memory::prepare(protocol::Mode mode) {
 
 bool Memory::device_has_vmm(int device) const {
   int supported = 0;
-  if (driver_.device_get_attribute(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) != CUDA_SUCCESS ||
+  if (driver_.device_get_attribute(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) !=
+          CUDA_SUCCESS ||
       supported == 0)
     return false;
   CUmemAllocationProp properties{};

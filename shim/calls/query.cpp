@@ -2,8 +2,8 @@
 // session may use of it.
 #include "shim/calls/memory.hpp"
 #include "shim/hook/driver_library.hpp"
-#include "shim/hook/process.hpp"
 #include "shim/hook/generated/shim_calls.hpp"
+#include "shim/hook/process.hpp"
 
 namespace vramd::shim::calls {
 namespace {
@@ -121,7 +121,8 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
       // Where the singular form refuses, the plural form succeeds with nothing.
       case Answer::invalid: give(data[i], static_cast<void*>(nullptr)); break;
       case Answer::ask_driver:
-        if (const CUresult result = real<Entry::cuPointerGetAttributes>()(1, attributes + i, data + i, pointer); result != CUDA_SUCCESS)
+        if (const CUresult result = real<Entry::cuPointerGetAttributes>()(1, attributes + i, data + i, pointer);
+            result != CUDA_SUCCESS)
           return result;
         break;
     }

@@ -85,7 +85,8 @@ Mode ChunkSourceOfProcess::introduce(int device_count) {
       continue;
     }
     device.source = reply->devices[i].source == protocol::Source::daemon ? protocol::Source::daemon : protocol::Source::local;
-    log(LogLevel::info, "device %d: source %s", i, device.source == protocol::Source::daemon ? "daemon" : "local, as the daemon decided");
+    log(LogLevel::info, "device %d: source %s", i,
+        device.source == protocol::Source::daemon ? "daemon" : "local, as the daemon decided");
     // The limit is asked for here so that it holds even if the daemon goes away.
     protocol::MemoryInfoReply info;
     (void)ask_daemon(i, info);
@@ -153,9 +154,10 @@ Result<Chunk> ChunkSourceOfProcess::acquire_from_daemon(int device, Bytes size) 
   chunk.size = {reply->bytes};
   Result<void> imported = failure(ErrorCode::protocol, "grant without a descriptor");
   if (fd >= 0) {
-    imported = check(driver_.mem_import_from_shareable_handle(&chunk.handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
-                                                              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-                     "cuMemImportFromShareableHandle");
+    imported =
+        check(driver_.mem_import_from_shareable_handle(&chunk.handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+              "cuMemImportFromShareableHandle");
     ::close(fd);
   }
   if (!imported || chunk.size != size) {

@@ -61,12 +61,8 @@ class ChunkSourceOfProcess {
     protocol::Source source = protocol::Source::local;
   };
 
-  bool from_daemon(int device) const {
-    return devices_[device].source == protocol::Source::daemon && connection_.connected();
-  }
-  bool known_to_daemon(int device) const {
-    return devices_[device].daemon_index != UINT32_MAX && connection_.connected();
-  }
+  bool from_daemon(int device) const { return devices_[device].source == protocol::Source::daemon && connection_.connected(); }
+  bool known_to_daemon(int device) const { return devices_[device].daemon_index != UINT32_MAX && connection_.connected(); }
   Result<Chunk> acquire_from_daemon(int device, Bytes size);
   Result<Chunk> acquire_local(int device, Bytes size);
   Result<void> charge(int device, protocol::ChargeKind kind, std::int64_t bytes);

@@ -12,9 +12,9 @@ struct Unit {
   const char* name;
   std::uint64_t bytes;
 };
-constexpr Unit kUnits[] = {{"", 1},         {"B", 1},         {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
-                           {"k", 1 << 10},  {"m", 1 << 20},   {"g", 1 << 30},   {"K", 1 << 10},   {"M", 1 << 20},
-                           {"G", 1 << 30},  {"TiB", 1ull << 40}};
+constexpr Unit kUnits[] = {{"", 1},          {"B", 1},       {"KiB", 1 << 10}, {"MiB", 1 << 20},
+                           {"GiB", 1 << 30}, {"k", 1 << 10}, {"m", 1 << 20},   {"g", 1 << 30},
+                           {"K", 1 << 10},   {"M", 1 << 20}, {"G", 1 << 30},   {"TiB", 1ull << 40}};
 
 // Digits with an optional fraction; false on anything else. strtod would obey the program's locale.
 bool parse_number(const char*& text, std::uint64_t& whole, double& fraction) {
@@ -61,7 +61,8 @@ void read_limit(Settings& settings) {
   if (parse_percent(text, settings.limit_percent)) return;
   settings.limit_percent = 0;
   if (parse_size(text, settings.limit)) return;
-  log(LogLevel::warn, "%s=%.40s is no size and ignored: there is no limit from the environment; write for example 12GiB, 512MiB or 75%%",
+  log(LogLevel::warn,
+      "%s=%.40s is no size and ignored: there is no limit from the environment; write for example 12GiB, 512MiB or 75%%",
       variable, text);
 }
 

@@ -17,8 +17,7 @@ constexpr Abi kAbis[] = {
 }  // namespace
 
 const Abi* next_abi(const char* base, const Abi* previous) {
-  for (const Abi* abi = previous == nullptr ? kAbis : previous + 1;
-       abi != kAbis + sizeof(kAbis) / sizeof(Abi); ++abi) {
+  for (const Abi* abi = previous == nullptr ? kAbis : previous + 1; abi != kAbis + sizeof(kAbis) / sizeof(Abi); ++abi) {
     if (std::strcmp(abi->base, base) == 0) return abi;
   }
   return nullptr;

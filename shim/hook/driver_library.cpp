@@ -44,8 +44,7 @@ link_map* driver() {
 
   const OwnCall own_call;  // the driver's constructors look names up
   link_map* opened = nullptr;
-  if (const LoadedObject loaded = find_loaded(&is_driver_library))
-    opened = open(loaded.path(), RTLD_NOW | RTLD_NOLOAD);
+  if (const LoadedObject loaded = find_loaded(&is_driver_library)) opened = open(loaded.path(), RTLD_NOW | RTLD_NOLOAD);
   if (opened == nullptr) opened = open(kDriverName, RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr || !is_driver_library(as_object(opened))) return nullptr;
   return adopt(opened);
@@ -95,8 +94,6 @@ void remember(Entry entry, void* function) {
 
 bool is_export(Entry entry, const void* function) { return look_up(name_of(entry)) == function; }
 
-void use_driver(void* (*resolve)(const char* exported_name)) {
-  g_resolve.store(resolve, std::memory_order_release);
-}
+void use_driver(void* (*resolve)(const char* exported_name)) { g_resolve.store(resolve, std::memory_order_release); }
 
 }  // namespace vramd::shim::hook

@@ -4,8 +4,7 @@
 #pragma once
 
 #ifndef __CUDA_API_VERSION_INTERNAL
-#error \
-    "Compile with -D__CUDA_API_VERSION_INTERNAL (target vramd_shim does): cuda.h renames functions otherwise"
+#error "Compile with -D__CUDA_API_VERSION_INTERNAL (target vramd_shim does): cuda.h renames functions otherwise"
 #endif
 #include <cuda.h>
 #if __has_include(<cudaProfiler.h>)

@@ -34,8 +34,7 @@ void* gate_of(Entry entry) {
       return reinterpret_cast<void*>(&Gate<Entry::cuGetProcAddress, &query::cuGetProcAddress>::enter);
     case Entry::cuGetProcAddress_v2:
       return reinterpret_cast<void*>(&Gate<Entry::cuGetProcAddress_v2, &query::cuGetProcAddress_v2>::enter);
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 

@@ -67,10 +67,8 @@ Libc libc() {
     if (found.dlsym != &find_nothing) publish(found);  // else look again next time
     return found;
   }
-  return {g_published.dlsym.load(std::memory_order_relaxed),
-          g_published.dlvsym.load(std::memory_order_relaxed),
-          g_published.dlopen.load(std::memory_order_relaxed),
-          g_published.dladdr1.load(std::memory_order_relaxed)};
+  return {g_published.dlsym.load(std::memory_order_relaxed), g_published.dlvsym.load(std::memory_order_relaxed),
+          g_published.dlopen.load(std::memory_order_relaxed), g_published.dladdr1.load(std::memory_order_relaxed)};
 }
 
 }  // namespace vramd::shim::hook

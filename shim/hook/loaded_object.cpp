@@ -2,8 +2,7 @@
 
 #include <cstring>
 
-extern "C" [[gnu::visibility("hidden")]] const ElfW(Ehdr)
-    __ehdr_start;  // set by the linker: where we are loaded ourselves
+extern "C" [[gnu::visibility("hidden")]] const ElfW(Ehdr) __ehdr_start;  // set by the linker: where we are loaded ourselves
 
 namespace vramd::shim::hook {
 namespace {
@@ -16,18 +15,14 @@ std::uint32_t gnu_hash_of(const char* name) {
   return hash;
 }
 
-bool starts_with(const char* text, const char* prefix) {
-  return std::strncmp(text, prefix, std::strlen(prefix)) == 0;
-}
+bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
 
 const char* file_name_of(const char* path) {
   const char* slash = std::strrchr(path, '/');
   return slash == nullptr ? path : slash + 1;
 }
 
-bool is_ourselves(const LoadedObject& object) {
-  return object.base() == reinterpret_cast<ElfW(Addr)>(&__ehdr_start);
-}
+bool is_ourselves(const LoadedObject& object) { return object.base() == reinterpret_cast<ElfW(Addr)>(&__ehdr_start); }
 
 bool name_starts_with(const LoadedObject& object, const char* prefix) {
   return starts_with(object.soname(), prefix) || starts_with(file_name_of(object.path()), prefix);
@@ -64,30 +59,17 @@ LoadedObject::LoadedObject(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const cha
     : base_(base), dynamic_(dynamic), path_(path == nullptr ? "" : path) {
   for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
     switch (entry->d_tag) {
-      case DT_STRTAB:
-        strings_ = table<const char*>(entry->d_un.d_ptr);
-        break;
-      case DT_SYMTAB:
-        symbols_ = table<const ElfW(Sym)*>(entry->d_un.d_ptr);
-        break;
-      case DT_VERSYM:
-        versions_ = table<const ElfW(Half)*>(entry->d_un.d_ptr);
-        break;
-      case DT_GNU_HASH:
-        gnu_hash_ = table<const std::uint32_t*>(entry->d_un.d_ptr);
-        break;
-      case DT_SONAME:
-        soname_offset_ = entry->d_un.d_val;
-        break;
-      default:
-        break;
+      case DT_STRTAB: strings_ = table<const char*>(entry->d_un.d_ptr); break;
+      case DT_SYMTAB: symbols_ = table<const ElfW(Sym)*>(entry->d_un.d_ptr); break;
+      case DT_VERSYM: versions_ = table<const ElfW(Half)*>(entry->d_un.d_ptr); break;
+      case DT_GNU_HASH: gnu_hash_ = table<const std::uint32_t*>(entry->d_un.d_ptr); break;
+      case DT_SONAME: soname_offset_ = entry->d_un.d_val; break;
+      default: break;
     }
   }
 }
 
-const char* LoadedObject::soname() const {
-  return strings_ == nullptr || soname_offset_ == 0 ? "" : strings_ + soname_offset_;
-}
+const char* LoadedObject::soname() const { return strings_ == nullptr || soname_offset_ == 0 ? "" : strings_ + soname_offset_; }
 
 void* LoadedObject::function(const char* name) const {
   if (gnu_hash_ == nullptr || symbols_ == nullptr || strings_ == nullptr) return nullptr;
@@ -106,8 +88,8 @@ void* LoadedObject::function(const char* name) const {
     const std::uint32_t link = chains[i - first_hashed];
     const ElfW(Sym)& symbol = symbols_[i];
     const bool is_default = versions_ == nullptr || (versions_[i] & kHiddenVersion) == 0;
-    if ((link | 1U) == (hash | 1U) && is_default && symbol.st_shndx != SHN_UNDEF &&
-        ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && std::strcmp(strings_ + symbol.st_name, name) == 0) {
+    if ((link | 1U) == (hash | 1U) && is_default && symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
+        std::strcmp(strings_ + symbol.st_name, name) == 0) {
       return reinterpret_cast<void*>(base_ + symbol.st_value);
     }
     if ((link & 1U) != 0) return nullptr;  // the last of its chain
@@ -120,9 +102,7 @@ LoadedObject find_loaded(bool (*matches)(const LoadedObject& object)) {
   return search.found;
 }
 
-bool is_driver_library(const LoadedObject& object) {
-  return name_starts_with(object, "libcuda.so") && !is_ourselves(object);
-}
+bool is_driver_library(const LoadedObject& object) { return name_starts_with(object, "libcuda.so") && !is_ourselves(object); }
 
 bool is_driver_or_helper(const LoadedObject& object) {
   return is_driver_library(object) || name_starts_with(object, "libnvidia-");

@@ -17,8 +17,7 @@ extern "C" {
 // dlsym(handle, name), called from `caller`.
 vramd::shim::hook::LookupDecision vramd_decide_dlsym(void* handle, const char* name, const void* caller);
 // dlvsym(handle, name, version), called from `caller`.
-vramd::shim::hook::LookupDecision vramd_decide_dlvsym(void* handle, const char* name, const char* version,
-                                                      const void* caller);
+vramd::shim::hook::LookupDecision vramd_decide_dlvsym(void* handle, const char* name, const char* version, const void* caller);
 
 // The first call of an exported driver name, and each further one until the driver is there: where it shall
 // go.

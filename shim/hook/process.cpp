@@ -16,8 +16,7 @@ constinit std::atomic<Activity> g_activity{Activity::unread};
 Activity read_environment() {
   const char* disable = std::getenv("VRAMD_DISABLE");
   const bool switched_off = disable != nullptr && *disable != '\0' && std::strcmp(disable, "0") != 0;
-  return switched_off || std::getenv("CUDA_INJECTION64_PATH") != nullptr ? Activity::disabled
-                                                                         : Activity::active;
+  return switched_off || std::getenv("CUDA_INJECTION64_PATH") != nullptr ? Activity::disabled : Activity::active;
 }
 
 // Holds the owner's pid in memory that the kernel empties in every child. Where it cannot, pids are compared.
@@ -48,8 +47,7 @@ bool disabled() {
     activity = read_environment();
     Activity expected = Activity::unread;
     // The first reader decides for all: the environment may change between two readers.
-    if (!g_activity.compare_exchange_strong(expected, activity, std::memory_order_relaxed))
-      activity = expected;
+    if (!g_activity.compare_exchange_strong(expected, activity, std::memory_order_relaxed)) activity = expected;
   }
   return activity == Activity::disabled;
 }
@@ -58,13 +56,11 @@ void mark_process() {
   if (g_mark.load(std::memory_order_acquire) != nullptr) return;
   OwnerMark* mark = make_mark();
   OwnerMark* expected = nullptr;
-  if (mark != nullptr && !g_mark.compare_exchange_strong(expected, mark))
-    munmap(mark, kPage);  // another thread was first
+  if (mark != nullptr && !g_mark.compare_exchange_strong(expected, mark)) munmap(mark, kPage);  // another thread was first
 }
 
 bool in_forked_child() {
-  const OwnerMark* mark =
-      g_mark.load(std::memory_order_acquire);  // matched by the exchange in mark_process()
+  const OwnerMark* mark = g_mark.load(std::memory_order_acquire);  // matched by the exchange in mark_process()
   if (mark == nullptr || (mark->pid != 0 && mark->emptied_by_fork)) [[likely]]
     return false;
   return mark->pid == 0 || mark->pid != getpid();

@@ -10,15 +10,11 @@ constexpr std::size_t kCounterCount = sizeof(vramd_hook_counts) / sizeof(std::ui
 constinit std::atomic<std::uint64_t> g_counts[kCounterCount];
 constinit std::atomic<std::uint32_t> g_handed_out[kEntryCount];
 
-std::uint64_t read(Counter counter) {
-  return g_counts[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
-}
+std::uint64_t read(Counter counter) { return g_counts[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed); }
 
 }  // namespace
 
-void count(Counter counter) {
-  g_counts[static_cast<std::size_t>(counter)].fetch_add(1, std::memory_order_relaxed);
-}
+void count(Counter counter) { g_counts[static_cast<std::size_t>(counter)].fetch_add(1, std::memory_order_relaxed); }
 
 void count_handed_out(Entry entry) { g_handed_out[index_of(entry)].fetch_add(1, std::memory_order_relaxed); }
 
@@ -30,8 +26,6 @@ vramd_hook_counts read_counts() {
           .queries_of_unknown_abi = read(Counter::queries_of_unknown_abi)};
 }
 
-std::uint64_t times_handed_out(Entry entry) {
-  return g_handed_out[index_of(entry)].load(std::memory_order_relaxed);
-}
+std::uint64_t times_handed_out(Entry entry) { return g_handed_out[index_of(entry)].load(std::memory_order_relaxed); }
 
 }  // namespace vramd::shim::hook

@@ -7,13 +7,7 @@
 namespace vramd::shim::hook {
 
 // In the order of vramd_hook_counts.
-enum class Counter : std::uint32_t {
-  lookups,
-  lookup_replacements,
-  queries,
-  query_replacements,
-  queries_of_unknown_abi
-};
+enum class Counter : std::uint32_t { lookups, lookup_replacements, queries, query_replacements, queries_of_unknown_abi };
 
 void count(Counter counter);
 void count_handed_out(Entry entry);

@@ -12,8 +12,7 @@ int main(void) {
   }
   void* driver = dlopen("libcuda.so.1", RTLD_NOW);
   Dl_info info;
-  if (driver == NULL || dladdr(dlsym(driver, "cuInit"), &info) == 0 ||
-      strstr(info.dli_fname, "libvramd.so") == NULL) {
+  if (driver == NULL || dladdr(dlsym(driver, "cuInit"), &info) == 0 || strstr(info.dli_fname, "libvramd.so") == NULL) {
     printf("cuInit was not hooked\n");
     return 1;
   }

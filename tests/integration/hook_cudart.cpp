@@ -47,19 +47,15 @@ int main() {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
   expect(result != cudaSuccess, "the runtime refuses a driver that is not genuine", result);
-  expect(result != cudaErrorInsufficientDriver, "the runtime got as far as authenticating the driver",
-         result);
+  expect(result != cudaErrorInsufficientDriver, "the runtime got as far as authenticating the driver", result);
 
   const vramd_hook_counts counts = hook_counts();
   expect(counts.lookups == 1, "one dlsym of a hooked driver name", static_cast<long>(counts.lookups));
-  expect(counts.lookup_replacements == 1, "it was answered with ours",
-         static_cast<long>(counts.lookup_replacements));
+  expect(counts.lookup_replacements == 1, "it was answered with ours", static_cast<long>(counts.lookup_replacements));
   // 440 in CUDA 13.0; another runtime may ask more or less.
   const bool exact = CUDART_VERSION / 10 == 1300;
-  expect(exact ? counts.queries == 440 : counts.queries > 4, "the queries of the list",
-         static_cast<long>(counts.queries));
-  expect(counts.queries_of_unknown_abi == 0, "no ABI that we don't know",
-         static_cast<long>(counts.queries_of_unknown_abi));
+  expect(exact ? counts.queries == 440 : counts.queries > 4, "the queries of the list", static_cast<long>(counts.queries));
+  expect(counts.queries_of_unknown_abi == 0, "no ABI that we don't know", static_cast<long>(counts.queries_of_unknown_abi));
 
   using HandedOut = std::uint64_t(const char*);
   const auto handed_out = reinterpret_cast<HandedOut*>(exported_by_shim("vramd_hook_handed_out"));

@@ -29,9 +29,7 @@ Function* look_up(void* handle, const char* name) {
 }
 
 Query* hooked_query() { return look_up<Query>(driver(), "cuGetProcAddress_v2"); }
-Query* untouched_query() {
-  return reinterpret_cast<Query*>(untouched_dlsym(driver(), "cuGetProcAddress_v2"));
-}
+Query* untouched_query() { return reinterpret_cast<Query*>(untouched_dlsym(driver(), "cuGetProcAddress_v2")); }
 
 // The driver's export at an address -> its name.
 const std::map<void*, std::string>& exports_of_driver() {
@@ -77,10 +75,8 @@ void check_query(const Row& row) {
   void* hooked = nullptr;
   CUdriverProcAddressQueryResult plain_status{};
   CUdriverProcAddressQueryResult hooked_status{};
-  const CUresult plain_result =
-      untouched_query()(row.name.c_str(), &plain, row.version, row.flags, &plain_status);
-  const CUresult hooked_result =
-      hooked_query()(row.name.c_str(), &hooked, row.version, row.flags, &hooked_status);
+  const CUresult plain_result = untouched_query()(row.name.c_str(), &plain, row.version, row.flags, &plain_status);
+  const CUresult hooked_result = hooked_query()(row.name.c_str(), &hooked, row.version, row.flags, &hooked_status);
   CHECK(hooked_result == plain_result);
   CHECK(hooked_status == plain_status);
   CHECK(hooked == (plain_result == CUDA_SUCCESS ? expected_for(plain) : plain));
@@ -121,11 +117,9 @@ TEST_CASE("dlvsym answers as dlsym does where the driver has the version") {
   for (const char* version : {"libcuda.so.1", "GLIBC_2.2.5", "nonsense"}) {
     INFO(version);
     void* plain = untouched_dlvsym(driver(), "cuMemAlloc_v2", version);
-    CHECK(dlvsym(driver(), "cuMemAlloc_v2", version) ==
-          (plain == nullptr ? nullptr : exported_by_shim("cuMemAlloc_v2")));
+    CHECK(dlvsym(driver(), "cuMemAlloc_v2", version) == (plain == nullptr ? nullptr : exported_by_shim("cuMemAlloc_v2")));
   }
-  CHECK(dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_2.14") ==
-        untouched_dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_2.14"));
+  CHECK(dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_2.14") == untouched_dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_2.14"));
 }
 
 TEST_CASE("A name that only begins like a driver function is none") {
@@ -162,8 +156,8 @@ TEST_CASE("Every query of NVIDIA's runtime gets our wrapper of the right ABI or 
 
 TEST_CASE("Versions between, below and above the known ones select as the driver does") {
   for (const Row& row : rows_of_cudart()) {
-    for (const int version : {0, 1, row.version - 1, row.version + 1, 2000, 3019, 3020, 7000, 10000, 10010,
-                              11000, 12000, 12030, CUDA_VERSION - 1, CUDA_VERSION, CUDA_VERSION + 1, 99999}) {
+    for (const int version : {0, 1, row.version - 1, row.version + 1, 2000, 3019, 3020, 7000, 10000, 10010, 11000, 12000, 12030,
+                              CUDA_VERSION - 1, CUDA_VERSION, CUDA_VERSION + 1, 99999}) {
       for (const cuuint64_t flags : {0U, 1U, 2U}) check_query({row.name, version, flags});
     }
   }
@@ -185,8 +179,7 @@ TEST_CASE("cuGetProcAddress hands out itself in the ABI of the requested version
 TEST_CASE("A query that the driver refuses is refused alike") {
   void* found = reinterpret_cast<void*>(1);
   void* plain = found;
-  CHECK(hooked_query()(nullptr, &found, 12000, 0, nullptr) ==
-        untouched_query()(nullptr, &plain, 12000, 0, nullptr));
+  CHECK(hooked_query()(nullptr, &found, 12000, 0, nullptr) == untouched_query()(nullptr, &plain, 12000, 0, nullptr));
   CHECK(found == plain);
   CHECK(hooked_query()("cuMemAlloc", nullptr, 12000, 0, nullptr) ==
         untouched_query()("cuMemAlloc", nullptr, 12000, 0, nullptr));
@@ -212,8 +205,7 @@ TEST_CASE("Memory is allocated and freed through what was handed out") {
   CUdevice device = -1;
   CUcontext context = nullptr;
   REQUIRE(look_up<CUresult(CUdevice*, int)>(driver(), "cuDeviceGet")(&device, 0) == CUDA_SUCCESS);
-  REQUIRE(look_up<CUresult(CUcontext*, CUdevice)>(driver(), "cuDevicePrimaryCtxRetain")(&context, device) ==
-          CUDA_SUCCESS);
+  REQUIRE(look_up<CUresult(CUcontext*, CUdevice)>(driver(), "cuDevicePrimaryCtxRetain")(&context, device) == CUDA_SUCCESS);
   REQUIRE(look_up<CUresult(CUcontext)>(driver(), "cuCtxSetCurrent")(context) == CUDA_SUCCESS);
 
   void* allocate = nullptr;

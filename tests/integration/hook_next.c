@@ -5,6 +5,5 @@
 
 __attribute__((visibility("default"))) void* next_definition(const char* name) {
   void* found = dlsym(RTLD_NEXT, name);
-  return found == (void*)&next_definition ? (void*)0
-                                          : found;  // no tail call: RTLD_NEXT is relative to this library
+  return found == (void*)&next_definition ? (void*)0 : found;  // no tail call: RTLD_NEXT is relative to this library
 }

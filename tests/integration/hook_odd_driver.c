@@ -35,11 +35,11 @@ int cuMemAlloc_v2(unsigned long long* address, size_t size) {
 }
 
 // Integer and floating-point arguments in every register that carries one, and two on the stack.
-int cuParamSetf(long a, long b, long c, long d, long e, long f, double s, double t, double u, double v,
-                double w, double x, double y, double z, long on_stack, double also_on_stack) {
+int cuParamSetf(long a, long b, long c, long d, long e, long f, double s, double t, double u, double v, double w, double x,
+                double y, double z, long on_stack, double also_on_stack) {
   const int integers = a == 1 && b == 2 && c == 3 && d == 4 && e == 5 && f == 6 && on_stack == 7;
-  const int doubles = s == 0.5 && t == 1.5 && u == 2.5 && v == 3.5 && w == 4.5 && x == 5.5 && y == 6.5 &&
-                      z == 7.5 && also_on_stack == 8.5;
+  const int doubles =
+      s == 0.5 && t == 1.5 && u == 2.5 && v == 3.5 && w == 4.5 && x == 5.5 && y == 6.5 && z == 7.5 && also_on_stack == 8.5;
   return integers && doubles ? kSuccess : kInvalidValue;
 }
 
@@ -51,8 +51,7 @@ int cuCtxSynchronize(void) { return kSuccess; }
 
 static int alloc_of_a_later_version(void) { return kSuccess; }
 
-int cuGetProcAddress_v2(const char* symbol, void** function, int version, unsigned long long flags,
-                        int* status) {
+int cuGetProcAddress_v2(const char* symbol, void** function, int version, unsigned long long flags, int* status) {
   (void)flags;
   if (status != NULL) *status = 0;
   *function = NULL;

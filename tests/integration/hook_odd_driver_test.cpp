@@ -23,16 +23,15 @@ void* driver() { return open_library("libcuda.so.1"); }
 
 // The first test: nothing has loaded the driver yet, so the trampoline does.
 TEST_CASE("A first call through a trampoline keeps every argument register") {
-  using ManyArguments = CUresult(long, long, long, long, long, long, double, double, double, double, double,
-                                 double, double, double, long, double);
+  using ManyArguments = CUresult(long, long, long, long, long, long, double, double, double, double, double, double, double,
+                                 double, long, double);
   auto* many = exported<ManyArguments>("cuParamSetf");
   CHECK(many(1, 2, 3, 4, 5, 6, 0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 7, 8.5) == CUDA_SUCCESS);
   CHECK(many(1, 2, 3, 4, 5, 6, 0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 7, 8.5) == CUDA_SUCCESS);
   CHECK(many(1, 2, 3, 4, 5, 6, 0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 0.0, 7, 8.5) == CUDA_ERROR_INVALID_VALUE);
 
   using Clamp = CUresult(void*, float, float);
-  CHECK(exported<Clamp>("cuTexRefSetMipmapLevelClamp")(reinterpret_cast<void*>(8), 0.25F, 3.75F) ==
-        CUDA_SUCCESS);
+  CHECK(exported<Clamp>("cuTexRefSetMipmapLevelClamp")(reinterpret_cast<void*>(8), 0.25F, 3.75F) == CUDA_SUCCESS);
 }
 
 TEST_CASE("Threads that make the first call of a trampoline together all reach the driver") {

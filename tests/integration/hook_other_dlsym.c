@@ -7,7 +7,6 @@ static int answer(void) { return 42; }
 
 __attribute__((visibility("default"))) void* dlsym(void* handle, const char* name) {
   if (name != NULL && strcmp(name, "answer_of_the_other_library") == 0) return (void*)&answer;
-  void* (*next)(void*, const char*) =
-      (void* (*)(void*, const char*))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+  void* (*next)(void*, const char*) = (void* (*)(void*, const char*))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
   return next(handle, name);
 }

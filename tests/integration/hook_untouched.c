@@ -4,11 +4,8 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
-__attribute__((visibility("default"))) void* untouched_dlsym(void* handle, const char* name) {
-  return dlsym(handle, name);
-}
+__attribute__((visibility("default"))) void* untouched_dlsym(void* handle, const char* name) { return dlsym(handle, name); }
 
-__attribute__((visibility("default"))) void* untouched_dlvsym(void* handle, const char* name,
-                                                              const char* version) {
+__attribute__((visibility("default"))) void* untouched_dlvsym(void* handle, const char* name, const char* version) {
   return dlvsym(handle, name, version);
 }

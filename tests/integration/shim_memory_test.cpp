@@ -131,13 +131,13 @@ TEST_CASE("shim: address range and attributes describe the block, not the mappin
   CUdeviceptr device_pointer = 0, start_address = 0;
   void* host = &host;
   std::size_t range = 0;
-  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_CONTEXT,          CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                 CU_POINTER_ATTRIBUTE_IS_MANAGED,       CU_POINTER_ATTRIBUTE_MAPPED,
-                                 CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,   CU_POINTER_ATTRIBUTE_BUFFER_ID,
-                                 CU_POINTER_ATTRIBUTE_DEVICE_POINTER,   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                                 CU_POINTER_ATTRIBUTE_RANGE_SIZE,       CU_POINTER_ATTRIBUTE_HOST_POINTER,
-                                 CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES};
-  void* values[] = {&context, &type, &managed, &mapped, &ordinal, &id, &device_pointer, &start_address, &range, &host, &handle_types};
+  CUpointer_attribute names[] = {
+      CU_POINTER_ATTRIBUTE_CONTEXT,        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,         CU_POINTER_ATTRIBUTE_IS_MANAGED,
+      CU_POINTER_ATTRIBUTE_MAPPED,         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,      CU_POINTER_ATTRIBUTE_BUFFER_ID,
+      CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,    CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+      CU_POINTER_ATTRIBUTE_HOST_POINTER,   CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES};
+  void* values[] = {&context,        &type,          &managed, &mapped, &ordinal,     &id,
+                    &device_pointer, &start_address, &range,   &host,   &handle_types};
   REQUIRE(PROGRAM(cuPointerGetAttributes)(11, names, values, p + 100) == CUDA_SUCCESS);
   CHECK(context == current);
   CHECK(type == CU_MEMORYTYPE_DEVICE);

@@ -102,9 +102,7 @@ TEST_CASE("simgpu: synchronising or freeing in a global capture is refused and i
   CU_OK(cuMemAlloc(&block, 4096));
   const int what = GENERATE(0, 1, 2);
   CU_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-  const CUresult answer = what == 0   ? cuStreamSynchronize(stream)
-                          : what == 1 ? cuMemFree(block)
-                                      : cuCtxSynchronize();
+  const CUresult answer = what == 0 ? cuStreamSynchronize(stream) : what == 1 ? cuMemFree(block) : cuCtxSynchronize();
   CHECK(answer == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   CHECK(cuMemsetD8Async(block, 1, 1, stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   CUgraph graph{};
@@ -142,7 +140,6 @@ TEST_CASE("simgpu: the legacy stream can't be used while a blocking stream captu
   CHECK(cuMemsetD8Async(block, 1, 1, nullptr) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   CUgraph graph{};
   CHECK(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  CHECK(cuStreamBeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_RELAXED) ==
-        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CHECK(cuStreamBeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   CU_OK(cuMemFree(block));
 }

@@ -22,8 +22,8 @@ std::string uuid_of(int device) {
 }
 
 std::string with_dashes(const std::string& uuid) {
-  return "GPU-" + uuid.substr(0, 8) + "-" + uuid.substr(8, 4) + "-" + uuid.substr(12, 4) + "-" +
-         uuid.substr(16, 4) + "-" + uuid.substr(20);
+  return "GPU-" + uuid.substr(0, 8) + "-" + uuid.substr(8, 4) + "-" + uuid.substr(12, 4) + "-" + uuid.substr(16, 4) + "-" +
+         uuid.substr(20);
 }
 
 std::string seen_with(const std::string& visible) {

@@ -102,23 +102,21 @@ TEST_CASE("simgpu: map, unmap and access refuse what a genuine driver refuses") 
   CUdeviceptr address{};
   CU_OK(cuMemCreate(&handle, 4 * kMiB, &prop, 0));
   CU_OK(cuMemAddressReserve(&address, 16 * kMiB, 0, 0, 0));
-  CHECK(cuMemMap(address, 2 * kMiB, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);  // not the whole handle
-  CHECK(cuMemMap(address, 4 * kMiB, 2 * kMiB, handle, 0) == CUDA_ERROR_INVALID_VALUE);  // offset
-  CHECK(cuMemMap(address, 4 * kMiB, 0, handle, 1) == CUDA_ERROR_INVALID_VALUE);         // flags
-  CHECK(cuMemMap(address + 4096, 4 * kMiB, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);  // alignment
-  CHECK(cuMemMap(address + 14 * kMiB, 4 * kMiB, 0, handle, 0) ==
-        CUDA_ERROR_INVALID_VALUE);  // beyond the reservation
+  CHECK(cuMemMap(address, 2 * kMiB, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);              // not the whole handle
+  CHECK(cuMemMap(address, 4 * kMiB, 2 * kMiB, handle, 0) == CUDA_ERROR_INVALID_VALUE);       // offset
+  CHECK(cuMemMap(address, 4 * kMiB, 0, handle, 1) == CUDA_ERROR_INVALID_VALUE);              // flags
+  CHECK(cuMemMap(address + 4096, 4 * kMiB, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);       // alignment
+  CHECK(cuMemMap(address + 14 * kMiB, 4 * kMiB, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);  // beyond the reservation
   CU_OK(cuMemMap(address, 4 * kMiB, 0, handle, 0));
   CHECK(cuMemMap(address + 2 * kMiB, 4 * kMiB, 0, handle, 0) == CUDA_ERROR_INVALID_VALUE);  // over a mapping
-  CHECK(allow(address, 6 * kMiB, 0) == CUDA_ERROR_INVALID_VALUE);  // not fully mapped
+  CHECK(allow(address, 6 * kMiB, 0) == CUDA_ERROR_INVALID_VALUE);                           // not fully mapped
   CHECK(allow(address, 4 * kMiB, 7) == CUDA_ERROR_INVALID_DEVICE);
   CHECK(cuMemUnmap(address, 2 * kMiB) == CUDA_ERROR_INVALID_VALUE);  // a part
   CHECK(cuMemAddressFree(address, 16 * kMiB) == CUDA_ERROR_INVALID_VALUE);
   CUmemAccessDesc host{};
   host.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
   host.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  CHECK(cuMemSetAccess(address, 4 * kMiB, &host, 1) ==
-        CUDA_ERROR_INVALID_VALUE);  // the host can't reach device memory
+  CHECK(cuMemSetAccess(address, 4 * kMiB, &host, 1) == CUDA_ERROR_INVALID_VALUE);  // the host can't reach device memory
   unsigned long long rights = 9;
   CU_OK(cuMemGetAccess(&rights, &prop.location, address));
   CHECK(rights == 0);
@@ -243,8 +241,8 @@ TEST_CASE("simgpu: pointer attributes tell mappings and cuMemAlloc memory apart"
   CU_OK(cuPointerGetAttributes(2, names, values, reinterpret_cast<CUdeviceptr>(&local)));
   CHECK(type == 0);
   CHECK(ordinal == -2);
-  CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                              reinterpret_cast<CUdeviceptr>(&local)) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&local)) ==
+        CUDA_ERROR_INVALID_VALUE);
 
   CU_OK(cuMemUnmap(address, 2 * kMiB));
   CU_OK(cuMemRelease(handle));

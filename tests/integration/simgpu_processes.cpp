@@ -67,8 +67,7 @@ TEST_CASE("simgpu: only chunks created for it are exported") {
   CUmemGenericAllocationHandle handle{};
   int fd = -1;
   CU_OK(cuMemCreate(&handle, 2 * kMiB, &prop, 0));
-  CHECK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
-        CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_ERROR_INVALID_VALUE);
   CU_OK(cuMemRelease(handle));
 }
 
@@ -150,8 +149,7 @@ TEST_CASE("simgpu: in a forked child CUDA is unusable, and its end frees nothing
   if (child == 0) {
     std::size_t free = 0, total = 0;
     int count = 0;
-    for (const CUresult answer :
-         {cuInit(0), cuMemGetInfo(&free, &total), cuDeviceGetCount(&count), cuMemFree(block)}) {
+    for (const CUresult answer : {cuInit(0), cuMemGetInfo(&free, &total), cuDeviceGetCount(&count), cuMemFree(block)}) {
       if (answer != CUDA_ERROR_NOT_INITIALIZED) ::_exit(1);
     }
     ::_exit(0);
@@ -201,8 +199,7 @@ TEST_CASE("simgpu: legacy IPC opens once and counts, and needs a living exporter
 }
 
 TEST_CASE("simgpu: an unknown profile is refused with the list of known ones") {
-  ChildProcess child({SIMGPU_CHILD, "devices"},
-                     {"SIM_NAME=test-unknown-" + std::to_string(::getpid()), "SIM_PROFILE=h300"});
+  ChildProcess child({SIMGPU_CHILD, "devices"}, {"SIM_NAME=test-unknown-" + std::to_string(::getpid()), "SIM_PROFILE=h300"});
   CHECK(child.line() == "100 0");
   std::filesystem::remove_all("/dev/shm/simgpu-test-unknown-" + std::to_string(::getpid()));
 }

@@ -57,8 +57,7 @@ TEST_CASE("simgpu: the youngest form not above the requested version is chosen")
 
 TEST_CASE("simgpu: per-thread forms are given only to those who ask") {
   const auto per_thread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-  CHECK(ask("cuLaunchKernel", kNewest, per_thread, CU_GET_PROC_ADDRESS_SUCCESS) ==
-        exported("cuLaunchKernel_ptsz"));
+  CHECK(ask("cuLaunchKernel", kNewest, per_thread, CU_GET_PROC_ADDRESS_SUCCESS) == exported("cuLaunchKernel_ptsz"));
   CHECK(ask("cuLaunchKernel", kNewest, 0, CU_GET_PROC_ADDRESS_SUCCESS) == exported("cuLaunchKernel"));
   CHECK(ask("cuMemAlloc", kNewest, per_thread, CU_GET_PROC_ADDRESS_SUCCESS) == exported("cuMemAlloc_v2"));
 }
@@ -67,8 +66,7 @@ TEST_CASE("simgpu: stream 0 of a per-thread form is another stream than that of 
   TestContext context;
   void* function = nullptr;
   CUdriverProcAddressQueryResult status{};
-  CU_OK(cuGetProcAddress("cuStreamGetId", &function, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
-                         &status));
+  CU_OK(cuGetProcAddress("cuStreamGetId", &function, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
   unsigned long long plain = 0, per_thread = 0;
   CU_OK(cuStreamGetId(nullptr, &plain));
   CU_OK(reinterpret_cast<CUresult (*)(CUstream, unsigned long long*)>(function)(nullptr, &per_thread));

@@ -38,21 +38,17 @@ class Worker {
   }
 
  private:
-  std::size_t pick(std::size_t limit) {
-    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random_);
-  }
+  std::size_t pick(std::size_t limit) { return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random_); }
   CUstream stream() { return streams_[pick(2)]; }
 
   void need(const char* what, CUresult result) {
-    if (result != CUDA_SUCCESS && failure_.empty())
-      failure_ = std::string(what) + " -> " + std::to_string(result);
+    if (result != CUDA_SUCCESS && failure_.empty()) failure_ = std::string(what) + " -> " + std::to_string(result);
   }
 
   void allocate() {
     Block block{0, 1 + pick(pick(8) == 0 ? 3 * kMiB : 64 * 1024), static_cast<unsigned char>(1 + pick(255))};
     const CUstream where = stream();
-    need("allocate", pick(2) ? cuMemAlloc(&block.address, block.size)
-                             : cuMemAllocAsync(&block.address, block.size, where));
+    need("allocate", pick(2) ? cuMemAlloc(&block.address, block.size) : cuMemAllocAsync(&block.address, block.size, where));
     need("cuMemsetD8Async", cuMemsetD8Async(block.address, block.value, block.size, where));
     need("cuStreamSynchronize", cuStreamSynchronize(where));
     blocks_.push_back(block);
@@ -87,8 +83,7 @@ class Worker {
   void release() {
     const std::size_t index = pick(blocks_.size());
     check(blocks_[index]);
-    need("free",
-         pick(2) ? cuMemFree(blocks_[index].address) : cuMemFreeAsync(blocks_[index].address, stream()));
+    need("free", pick(2) ? cuMemFree(blocks_[index].address) : cuMemFreeAsync(blocks_[index].address, stream()));
     blocks_[index] = blocks_.back();
     blocks_.pop_back();
   }
@@ -132,12 +127,11 @@ TEST_CASE("simgpu: threads may map, use and unmap chunks at the same time") {
         unsigned read = 0;
         fine = cuMemCreate(&handle, 2 * kMiB, &prop, 0) == CUDA_SUCCESS &&
                cuMemAddressReserve(&address, 2 * kMiB, 0, 0, 0) == CUDA_SUCCESS &&
-               cuMemMap(address, 2 * kMiB, 0, handle, 0) == CUDA_SUCCESS &&
-               cuMemRelease(handle) == CUDA_SUCCESS && allow(address, 2 * kMiB, 0) == CUDA_SUCCESS &&
+               cuMemMap(address, 2 * kMiB, 0, handle, 0) == CUDA_SUCCESS && cuMemRelease(handle) == CUDA_SUCCESS &&
+               allow(address, 2 * kMiB, 0) == CUDA_SUCCESS &&
                cuMemsetD32(address + kMiB, i * 1000 + round, 1) == CUDA_SUCCESS &&
                cuMemcpyDtoH(&read, address + kMiB, 4) == CUDA_SUCCESS && read == i * 1000 + round &&
-               cuMemUnmap(address, 2 * kMiB) == CUDA_SUCCESS &&
-               cuMemAddressFree(address, 2 * kMiB) == CUDA_SUCCESS;
+               cuMemUnmap(address, 2 * kMiB) == CUDA_SUCCESS && cuMemAddressFree(address, 2 * kMiB) == CUDA_SUCCESS;
       }
       failures[i] = !fine;
     });

@@ -12,8 +12,8 @@ constexpr int kExitUsage = 64;
 
 inline void require(cudaError_t error, const char* call, const char* file, int line) {
   if (error == cudaSuccess) return;
-  std::fprintf(stderr, "cuda error: %s (%d): %s: in %s at %s:%d\n", cudaGetErrorName(error),
-               static_cast<int>(error), cudaGetErrorString(error), call, file, line);
+  std::fprintf(stderr, "cuda error: %s (%d): %s: in %s at %s:%d\n", cudaGetErrorName(error), static_cast<int>(error),
+               cudaGetErrorString(error), call, file, line);
   std::exit(kExitCudaError);
 }
 

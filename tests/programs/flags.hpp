@@ -17,19 +17,17 @@ class Flags {
  public:
   explicit Flags(std::string program) : program_(std::move(program)) {}
 
-  void number(const char* name, std::uint64_t& value, std::uint64_t low, std::uint64_t high,
-              const char* help) {
+  void number(const char* name, std::uint64_t& value, std::uint64_t low, std::uint64_t high, const char* help) {
     const std::string range = std::to_string(low) + " to " + (high == UINT64_MAX ? "" : std::to_string(high));
-    add(name, "N", std::string(help) + " [" + std::to_string(value) + "]",
-        [=, &value](const std::string& text) {
-          char* end = nullptr;
-          errno = 0;
-          const std::uint64_t parsed = std::strtoull(text.c_str(), &end, 10);
-          const bool digits = !text.empty() && text[0] >= '0' && text[0] <= '9' && *end == '\0';
-          if (!digits || errno != 0 || parsed < low || parsed > high) return "a number from " + range;
-          value = parsed;
-          return std::string();
-        });
+    add(name, "N", std::string(help) + " [" + std::to_string(value) + "]", [=, &value](const std::string& text) {
+      char* end = nullptr;
+      errno = 0;
+      const std::uint64_t parsed = std::strtoull(text.c_str(), &end, 10);
+      const bool digits = !text.empty() && text[0] >= '0' && text[0] <= '9' && *end == '\0';
+      if (!digits || errno != 0 || parsed < low || parsed > high) return "a number from " + range;
+      value = parsed;
+      return std::string();
+    });
   }
 
   // A positive factor.
@@ -39,8 +37,7 @@ class Flags {
     add(name, "X", std::string(help) + shown, [&value](const std::string& text) {
       char* end = nullptr;
       const double parsed = std::strtod(text.c_str(), &end);
-      if (text.empty() || *end != '\0' || !(parsed > 0 && parsed < 1e18))
-        return std::string("a number above 0");
+      if (text.empty() || *end != '\0' || !(parsed > 0 && parsed < 1e18)) return std::string("a number above 0");
       value = parsed;
       return std::string();
     });
@@ -114,8 +111,7 @@ class Flags {
     std::function<std::string(const std::string&)> parse;  // returns what was expected instead, or nothing
   };
 
-  void add(const char* name, std::string operand, std::string help,
-           std::function<std::string(const std::string&)> parse) {
+  void add(const char* name, std::string operand, std::string help, std::function<std::string(const std::string&)> parse) {
     flags_.push_back({std::string("--") + name, std::move(operand), std::move(help), std::move(parse)});
   }
 

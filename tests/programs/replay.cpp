@@ -91,8 +91,7 @@ class Replay {
     ++report_.failures;
     if (options_.oom == "continue") return;
     std::fprintf(stderr,
-                 "replay: out of memory at event %" PRIu64 ": block %" PRIu64 " of %" PRIu64
-                 " bytes, %" PRIu64
+                 "replay: out of memory at event %" PRIu64 ": block %" PRIu64 " of %" PRIu64 " bytes, %" PRIu64
                  " bytes are live; use a larger card, a smaller --scale, or --oom continue\n",
                  number, event.id, event.size, report_.live_bytes);
     status_ = kExitOutOfMemory;
@@ -146,9 +145,7 @@ class Replay {
   }
 
   void corrupt(std::uint64_t id, std::uint64_t size, std::uint64_t offset, const std::string& details) {
-    std::fprintf(stderr,
-                 "replay: corrupt block %" PRIu64 " of %" PRIu64 " bytes: first wrong byte at offset %" PRIu64
-                 ": %s\n",
+    std::fprintf(stderr, "replay: corrupt block %" PRIu64 " of %" PRIu64 " bytes: first wrong byte at offset %" PRIu64 ": %s\n",
                  id, size, offset, details.c_str());
     status_ = kExitWrongResult;
   }

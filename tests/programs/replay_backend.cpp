@@ -35,9 +35,7 @@ class AsyncBackend : public Backend {
     return data;
   }
 
-  void release(void* data, std::uint64_t, cudaStream_t stream) override {
-    REQUIRE_CUDA(cudaFreeAsync(data, stream));
-  }
+  void release(void* data, std::uint64_t, cudaStream_t stream) override { REQUIRE_CUDA(cudaFreeAsync(data, stream)); }
 };
 
 // The program is not linked to the driver; it asks the runtime for entry points, as libraries do.
@@ -65,8 +63,7 @@ void require_driver(CUresult result, const char* call) {
   if (result == CUDA_SUCCESS) return;
   const char* name = nullptr;
   ENTRY_POINT(cuGetErrorName)(result, &name);
-  std::fprintf(stderr, "cuda error: %s (%d): in %s\n", name ? name : "unknown error",
-               static_cast<int>(result), call);
+  std::fprintf(stderr, "cuda error: %s (%d): in %s\n", name ? name : "unknown error", static_cast<int>(result), call);
   std::exit(kExitCudaError);
 }
 
@@ -83,9 +80,7 @@ class DriverBackend : public Backend {
     return host_form(pointer);
   }
 
-  void release(void* data, std::uint64_t, cudaStream_t) override {
-    require_driver(free_(device_pointer(data)), "cuMemFree");
-  }
+  void release(void* data, std::uint64_t, cudaStream_t) override { require_driver(free_(device_pointer(data)), "cuMemFree"); }
 
  private:
   decltype(&cuMemAlloc) allocate_ = entry_point<decltype(&cuMemAlloc)>("cuMemAlloc");
@@ -101,8 +96,7 @@ class VmmBackend : public Backend {
     properties_.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
     access_.location = properties_.location;
     access_.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    require_driver(ENTRY_POINT(cuMemGetAllocationGranularity)(&granularity_, &properties_,
-                                                              CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+    require_driver(ENTRY_POINT(cuMemGetAllocationGranularity)(&granularity_, &properties_, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
                    "cuMemGetAllocationGranularity");
   }
 
@@ -128,9 +122,7 @@ class VmmBackend : public Backend {
   bool release_needs_idle() const override { return true; }
 
  private:
-  std::size_t mapped_size(std::uint64_t size) const {
-    return (size + granularity_ - 1) / granularity_ * granularity_;
-  }
+  std::size_t mapped_size(std::uint64_t size) const { return (size + granularity_ - 1) / granularity_ * granularity_; }
 
   CUmemAllocationProp properties_{};
   CUmemAccessDesc access_{};
@@ -148,8 +140,7 @@ class VmmBackend : public Backend {
 
 std::unique_ptr<Backend> make_backend(const std::string& api) {
   REQUIRE_CUDA(cudaSetDevice(0));
-  REQUIRE_CUDA(
-      cudaFree(nullptr));  // the driver's calls need the context that the runtime makes at its first use
+  REQUIRE_CUDA(cudaFree(nullptr));  // the driver's calls need the context that the runtime makes at its first use
   if (api == "malloc") return std::make_unique<RuntimeBackend>();
   if (api == "async") return std::make_unique<AsyncBackend>();
   if (api == "driver") return std::make_unique<DriverBackend>();

@@ -11,14 +11,12 @@ __host__ __device__ inline unsigned long long touch_span_count(const TouchSpans&
   return (spans.size - 1) / spans.stride + 2;
 }
 
-__host__ __device__ inline unsigned long long touch_span_begin(const TouchSpans& spans,
-                                                               unsigned long long index) {
+__host__ __device__ inline unsigned long long touch_span_begin(const TouchSpans& spans, unsigned long long index) {
   if (index + 1 < touch_span_count(spans)) return index * spans.stride;
   return spans.size > spans.length ? spans.size - spans.length : 0;
 }
 
-__host__ __device__ inline unsigned long long touch_span_end(const TouchSpans& spans,
-                                                             unsigned long long begin) {
+__host__ __device__ inline unsigned long long touch_span_end(const TouchSpans& spans, unsigned long long begin) {
   return spans.size - begin < spans.length ? spans.size : begin + spans.length;
 }
 
@@ -52,16 +50,14 @@ extern "C" __global__ void touch_write(TouchSpans spans, unsigned long long tag)
 
 // *first_wrong becomes the smallest offset of a wrong byte, if that is smaller than what is there. One thread
 // per span.
-extern "C" __global__ void touch_check(TouchSpans spans, unsigned long long tag,
-                                       unsigned long long* first_wrong) {
+extern "C" __global__ void touch_check(TouchSpans spans, unsigned long long tag, unsigned long long* first_wrong) {
   const unsigned long long index = touch_index();
   if (index >= touch_span_count(spans)) return;
   unsigned long long offset = touch_span_begin(spans, index);
   const unsigned long long end = touch_span_end(spans, offset);
   while (offset < end) {
     const bool whole = offset % 8 == 0 && offset + 8 <= end;
-    if (whole &&
-        *reinterpret_cast<const unsigned long long*>(spans.block + offset) == touch_word(tag, offset / 8)) {
+    if (whole && *reinterpret_cast<const unsigned long long*>(spans.block + offset) == touch_word(tag, offset / 8)) {
       offset += 8;
       continue;
     }

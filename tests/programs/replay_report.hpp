@@ -33,8 +33,7 @@ class CallTimes {
     std::uint64_t sum = 0;
     for (const std::uint64_t sample : samples_) sum += sample;
     const std::uint64_t mean = samples_.empty() ? 0 : sum / samples_.size();
-    std::printf("%s-ns mean %" PRIu64 " p50 %" PRIu64 " p99 %" PRIu64 "\n", name, mean, quantile(50),
-                quantile(99));
+    std::printf("%s-ns mean %" PRIu64 " p50 %" PRIu64 " p99 %" PRIu64 "\n", name, mean, quantile(50), quantile(99));
   }
 
  private:

@@ -13,9 +13,7 @@ constexpr std::uint64_t kEdgeStride = std::uint64_t{2} << 20, kEdgeLength = 64;
 constexpr std::uint64_t kFullStride = 4096;
 constexpr unsigned kThreads = 128;
 
-unsigned grid_of(const TouchSpans& spans) {
-  return static_cast<unsigned>((touch_span_count(spans) + kThreads - 1) / kThreads);
-}
+unsigned grid_of(const TouchSpans& spans) { return static_cast<unsigned>((touch_span_count(spans) + kThreads - 1) / kThreads); }
 
 TouchSpans spans_of(const Block& block, std::uint64_t stride, std::uint64_t length) {
   return {static_cast<unsigned char*>(block.data), block.size, stride, length};
@@ -82,8 +80,7 @@ std::vector<std::uint64_t> Toucher::answers() const {
 
 std::string Toucher::describe(const Block& block, std::uint64_t offset) const {
   unsigned char found = 0;
-  REQUIRE_CUDA(
-      cudaMemcpy(&found, static_cast<unsigned char*>(block.data) + offset, 1, cudaMemcpyDeviceToHost));
+  REQUIRE_CUDA(cudaMemcpy(&found, static_cast<unsigned char*>(block.data) + offset, 1, cudaMemcpyDeviceToHost));
   char text[64];
   std::snprintf(text, sizeof text, "expected 0x%02x, found 0x%02x", touch_byte(tag(block), offset), found);
   return text;

@@ -82,8 +82,7 @@ Verdict cooperative_launch() {
   int* pointer = values.get();
   int amount = 8, count = 64;
   void* arguments[] = {&pointer, &amount, &count};
-  TRY(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(add_to_each), dim3(2), dim3(32), arguments, 0,
-                                  nullptr));
+  TRY(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(add_to_each), dim3(2), dim3(32), arguments, 0, nullptr));
   int out[64] = {};
   TRY(cudaMemcpy(out, values.get(), sizeof(out), cudaMemcpyDeviceToHost));
   EXPECT(out[0] == 8 && out[63] == 8);
@@ -136,8 +135,7 @@ Verdict kernel_attributes() {
 
 Verdict unknown_kernel() {
   static const int not_a_kernel = 0;
-  EXPECT(cudaLaunchKernel(&not_a_kernel, dim3(1), dim3(1), nullptr, 0, nullptr) ==
-         cudaErrorInvalidDeviceFunction);
+  EXPECT(cudaLaunchKernel(&not_a_kernel, dim3(1), dim3(1), nullptr, 0, nullptr) == cudaErrorInvalidDeviceFunction);
   EXPECT(cudaGetLastError() == cudaErrorInvalidDeviceFunction);
   return {};
 }

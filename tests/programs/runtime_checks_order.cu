@@ -28,8 +28,7 @@ Verdict expect_all(const int* device, int expected) {
   std::vector<int> out(kCount);
   TRY(cudaMemcpy(out.data(), device, kBytes, cudaMemcpyDeviceToHost));
   for (int value : out)
-    if (value != expected)
-      return "found " + std::to_string(value) + " instead of " + std::to_string(expected);
+    if (value != expected) return "found " + std::to_string(value) + " instead of " + std::to_string(expected);
   return {};
 }
 

@@ -20,8 +20,7 @@ long number(const char* text, long lowest, long highest) {
   errno = 0;
   const long value = std::strtol(text, &end, 10);
   if (errno != 0 || end == text || *end != '\0' || value < lowest || value > highest) {
-    std::fprintf(stderr, "saxpy: '%s' is not a number from %ld to %ld\nusage: saxpy [n] [repeat]\n", text,
-                 lowest, highest);
+    std::fprintf(stderr, "saxpy: '%s' is not a number from %ld to %ld\nusage: saxpy [n] [repeat]\n", text, lowest, highest);
     std::exit(kExitUsage);
   }
   return value;
@@ -37,8 +36,8 @@ int main(int argc, char** argv) {
   cudaDeviceProp properties{};
   REQUIRE_CUDA(cudaGetDevice(&device));
   REQUIRE_CUDA(cudaGetDeviceProperties(&properties, device));
-  std::printf("device %d: %s, %zu MiB, sm_%d%d\n", device, properties.name, properties.totalGlobalMem >> 20,
-              properties.major, properties.minor);
+  std::printf("device %d: %s, %zu MiB, sm_%d%d\n", device, properties.name, properties.totalGlobalMem >> 20, properties.major,
+              properties.minor);
 
   const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(float);
   std::vector<float> x(static_cast<std::size_t>(n)), y(static_cast<std::size_t>(n), 1.0F);

@@ -28,9 +28,7 @@ class Streams {
   Streams& operator=(const Streams&) = delete;
 
   int count() const { return streams_.empty() ? 1 : static_cast<int>(streams_.size()); }
-  cudaStream_t get(int index) const {
-    return streams_.empty() ? nullptr : streams_[static_cast<std::size_t>(index)];
-  }
+  cudaStream_t get(int index) const { return streams_.empty() ? nullptr : streams_[static_cast<std::size_t>(index)]; }
 
   // What is enqueued on `second` from now on runs after what is on `first` already.
   void order(cudaStream_t first, cudaStream_t second) const {
@@ -45,8 +43,8 @@ class Streams {
 };
 
 // One step on a batch that is split over the streams. Returns the mean loss of its tokens.
-double train_step(const TrainerOptions& options, Memory& memory, const Streams& streams, Network& network,
-                  Adam& adam, const Batch& batch) {
+double train_step(const TrainerOptions& options, Memory& memory, const Streams& streams, Network& network, Adam& adam,
+                  const Batch& batch) {
   const int slices = streams.count();
   const int sequences = options.batch / slices;
   const int tokens = options.batch * options.shape.context;
@@ -73,8 +71,7 @@ double train_step(const TrainerOptions& options, Memory& memory, const Streams& 
   adam.step(main_stream, network, total);
 
   std::vector<double> sums(loss_sums.size());
-  REQUIRE_CUDA(
-      cudaMemcpyAsync(sums.data(), loss_sums.data(), loss_sums.bytes(), cudaMemcpyDeviceToHost, main_stream));
+  REQUIRE_CUDA(cudaMemcpyAsync(sums.data(), loss_sums.data(), loss_sums.bytes(), cudaMemcpyDeviceToHost, main_stream));
   REQUIRE_CUDA(cudaStreamSynchronize(main_stream));
   double loss = 0;
   for (const double sum : sums) loss += sum;
@@ -101,8 +98,7 @@ int main(int argc, char** argv) {
   Text text(options.shape.vocab, options.seed);
   if (options.check) {
     const Batch batch = text.next(options.batch, options.shape.context);
-    return check_gradients(network, memory, batch, options.batch, options.shape.context) ? 0
-                                                                                         : kExitWrongResult;
+    return check_gradients(network, memory, batch, options.batch, options.shape.context) ? 0 : kExitWrongResult;
   }
 
   Adam adam(network, memory, options.rate);

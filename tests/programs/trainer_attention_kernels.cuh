@@ -43,8 +43,8 @@ extern "C" __global__ void attention_scores(const float* qkv, float* scores, Att
   const int sequence_head = index / (shape.context * shape.context);
   float score = 0;
   if (key <= query) {
-    score = dot(qkv + qkv_offset(shape, sequence_head, query, kQuery),
-                qkv + qkv_offset(shape, sequence_head, key, kKey), shape.head_dim) /
+    score = dot(qkv + qkv_offset(shape, sequence_head, query, kQuery), qkv + qkv_offset(shape, sequence_head, key, kKey),
+                shape.head_dim) /
             sqrtf(static_cast<float>(shape.head_dim));
   }
   scores[index] = score;
@@ -68,8 +68,7 @@ extern "C" __global__ void causal_softmax(const float* scores, float* probabilit
 }
 
 // mixed = probabilities * values; one thread per token and column.
-extern "C" __global__ void attention_mix(const float* probabilities, const float* qkv, float* mixed,
-                                         AttentionShape shape) {
+extern "C" __global__ void attention_mix(const float* probabilities, const float* qkv, float* mixed, AttentionShape shape) {
   const int index = global_index();
   if (index >= shape.tokens() * shape.width()) return;
   const int column = index % shape.width();
@@ -84,8 +83,8 @@ extern "C" __global__ void attention_mix(const float* probabilities, const float
 }
 
 // One thread per probability.
-extern "C" __global__ void attention_mix_backward(const float* d_mixed, const float* qkv,
-                                                  float* d_probabilities, AttentionShape shape) {
+extern "C" __global__ void attention_mix_backward(const float* d_mixed, const float* qkv, float* d_probabilities,
+                                                  AttentionShape shape) {
   const int index = global_index();
   if (index >= shape.scores()) return;
   const int key = index % shape.context;
@@ -93,15 +92,15 @@ extern "C" __global__ void attention_mix_backward(const float* d_mixed, const fl
   const int sequence_head = index / (shape.context * shape.context);
   float gradient = 0;
   if (key <= query) {
-    gradient = dot(d_mixed + output_offset(shape, sequence_head, query),
-                   qkv + qkv_offset(shape, sequence_head, key, kValue), shape.head_dim);
+    gradient = dot(d_mixed + output_offset(shape, sequence_head, query), qkv + qkv_offset(shape, sequence_head, key, kValue),
+                   shape.head_dim);
   }
   d_probabilities[index] = gradient;
 }
 
 // One thread per row of scores.
-extern "C" __global__ void causal_softmax_backward(const float* d_probabilities, const float* probabilities,
-                                                   float* d_scores, AttentionShape shape) {
+extern "C" __global__ void causal_softmax_backward(const float* d_probabilities, const float* probabilities, float* d_scores,
+                                                   AttentionShape shape) {
   const int row = global_index();
   if (row >= shape.score_rows()) return;
   const int query = row % shape.context;
@@ -114,9 +113,8 @@ extern "C" __global__ void causal_softmax_backward(const float* d_probabilities,
 }
 
 // Gradients of query, key and value; one thread per token and column of qkv.
-extern "C" __global__ void attention_backward(const float* d_scores, const float* probabilities,
-                                              const float* d_mixed, const float* qkv, float* d_qkv,
-                                              AttentionShape shape) {
+extern "C" __global__ void attention_backward(const float* d_scores, const float* probabilities, const float* d_mixed,
+                                              const float* qkv, float* d_qkv, AttentionShape shape) {
   const int index = global_index();
   const int row_width = 3 * shape.width();
   if (index >= shape.tokens() * row_width) return;
@@ -131,14 +129,12 @@ extern "C" __global__ void attention_backward(const float* d_scores, const float
   float sum = 0;
   if (part == kQuery) {
     for (int key = 0; key <= position; ++key) {
-      sum += d_scores[first + position * shape.context + key] *
-             qkv[qkv_offset(shape, sequence_head, key, kKey) + offset];
+      sum += d_scores[first + position * shape.context + key] * qkv[qkv_offset(shape, sequence_head, key, kKey) + offset];
     }
     sum *= scale;
   } else if (part == kKey) {
     for (int query = position; query < shape.context; ++query) {
-      sum += d_scores[first + query * shape.context + position] *
-             qkv[qkv_offset(shape, sequence_head, query, kQuery) + offset];
+      sum += d_scores[first + query * shape.context + position] * qkv[qkv_offset(shape, sequence_head, query, kQuery) + offset];
     }
     sum *= scale;
   } else {

@@ -14,8 +14,7 @@ constexpr int kTileRows = 4, kTileColumns = 8;
 // ways add in the same order.
 template <bool contiguous>
 __device__ inline void multiply_tile(const Matrix& a, const Matrix& b, const int (&row)[kTileRows],
-                                     const int (&column)[kTileColumns], int inner,
-                                     float (&sum)[kTileRows][kTileColumns]) {
+                                     const int (&column)[kTileColumns], int inner, float (&sum)[kTileRows][kTileColumns]) {
   for (int k = 0; k < inner; ++k) {
     const float* b_row = b.data + k * b.row_stride;
     float right[kTileColumns];
@@ -40,8 +39,7 @@ extern "C" __global__ void matmul(Matrix a, Matrix b, float* c, int rows, int co
   // Indices past the edge are clamped: computed for nothing and not stored.
   int row[kTileRows], column[kTileColumns];
   for (int i = 0; i < kTileRows; ++i) row[i] = first_row + i < rows ? first_row + i : rows - 1;
-  for (int j = 0; j < kTileColumns; ++j)
-    column[j] = first_column + j < columns ? first_column + j : columns - 1;
+  for (int j = 0; j < kTileColumns; ++j) column[j] = first_column + j < columns ? first_column + j : columns - 1;
   float sum[kTileRows][kTileColumns] = {};
   if (b.column_stride == 1 && first_column + kTileColumns <= columns) {
     multiply_tile<true>(a, b, row, column, inner, sum);
@@ -64,8 +62,7 @@ extern "C" __global__ void add(const float* a, const float* b, float* sum, int n
 constexpr float kNormEpsilon = 1e-5F;
 
 // y = x / rms(x) * gain, row by row; `scale` keeps 1 / rms(x) for the backward pass. One thread per row.
-extern "C" __global__ void rms_norm(const float* x, const float* gain, float* y, float* scale, int rows,
-                                    int width) {
+extern "C" __global__ void rms_norm(const float* x, const float* gain, float* y, float* scale, int rows, int width) {
   const int row = global_index();
   if (row >= rows) return;
   const float* in = x + row * width;
@@ -77,8 +74,8 @@ extern "C" __global__ void rms_norm(const float* x, const float* gain, float* y,
 }
 
 // One thread per row.
-extern "C" __global__ void rms_norm_backward(const float* d_y, const float* x, const float* gain,
-                                             const float* scale, float* d_x, int rows, int width) {
+extern "C" __global__ void rms_norm_backward(const float* d_y, const float* x, const float* gain, const float* scale,
+                                             float* d_x, int rows, int width) {
   const int row = global_index();
   if (row >= rows) return;
   const float* in = x + row * width;
@@ -91,8 +88,8 @@ extern "C" __global__ void rms_norm_backward(const float* d_y, const float* x, c
 }
 
 // One thread per column.
-extern "C" __global__ void rms_norm_backward_gain(const float* d_y, const float* x, const float* scale,
-                                                  float* d_gain, int rows, int width) {
+extern "C" __global__ void rms_norm_backward_gain(const float* d_y, const float* x, const float* scale, float* d_gain, int rows,
+                                                  int width) {
   const int i = global_index();
   if (i >= width) return;
   float sum = 0;
@@ -120,13 +117,11 @@ extern "C" __global__ void gelu_backward(const float* d_y, const float* x, float
 }
 
 // One step of Adam without weight decay.
-extern "C" __global__ void adam(float* weight, const float* gradient, float* mean, float* square, int n,
-                                AdamRates rates) {
+extern "C" __global__ void adam(float* weight, const float* gradient, float* mean, float* square, int n, AdamRates rates) {
   const int i = global_index();
   if (i >= n) return;
   const float g = gradient[i];
   mean[i] = rates.beta1 * mean[i] + (1.0F - rates.beta1) * g;
   square[i] = rates.beta2 * square[i] + (1.0F - rates.beta2) * g * g;
-  weight[i] -= rates.step * (mean[i] * rates.mean_correction) /
-               (sqrtf(square[i] * rates.square_correction) + rates.epsilon);
+  weight[i] -= rates.step * (mean[i] * rates.mean_correction) / (sqrtf(square[i] * rates.square_correction) + rates.epsilon);
 }

@@ -29,17 +29,14 @@ class Checker {
     bool good = true;
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       std::vector<float> gradient(gradients[i].size());
-      REQUIRE_CUDA(
-          cudaMemcpy(gradient.data(), gradients[i].data(), gradients[i].bytes(), cudaMemcpyDeviceToHost));
+      REQUIRE_CUDA(cudaMemcpy(gradient.data(), gradients[i].data(), gradients[i].bytes(), cudaMemcpyDeviceToHost));
       good &= check(i, gradient);
     }
     return good;
   }
 
  private:
-  std::vector<Tensor> compute() {
-    return network_.gradients(nullptr, batch_, token_weight_, loss_sum_.data());
-  }
+  std::vector<Tensor> compute() { return network_.gradients(nullptr, batch_, token_weight_, loss_sum_.data()); }
 
   double loss() {
     compute();
@@ -74,8 +71,7 @@ class Checker {
     const double length = std::sqrt(squares);
     std::vector<double> direction(gradient.size(), 0.0);
     if (length > 0) {
-      for (std::size_t i = 0; i < gradient.size(); ++i)
-        direction[i] = static_cast<double>(gradient[i]) / length;
+      for (std::size_t i = 0; i < gradient.size(); ++i) direction[i] = static_cast<double>(gradient[i]) / length;
     }
     double worst = error(slope(weights, at, direction), length);
 
@@ -90,8 +86,8 @@ class Checker {
       worst = std::max(worst, error(slope(weights, at, direction), static_cast<double>(gradient[moved])));
     }
     const bool good = worst <= kTolerance && length > 0;
-    std::printf("check %-20s gradient length %-11.5g worst error %.4f %s\n",
-                network_.parameters()[index].name.c_str(), length, worst, good ? "ok" : "WRONG");
+    std::printf("check %-20s gradient length %-11.5g worst error %.4f %s\n", network_.parameters()[index].name.c_str(), length,
+                worst, good ? "ok" : "WRONG");
     return good;
   }
 

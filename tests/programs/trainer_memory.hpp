@@ -49,15 +49,9 @@ class Array {
  public:
   Array() = default;
   Array(Memory& memory, cudaStream_t stream, std::size_t size)
-      : memory_(&memory),
-        stream_(stream),
-        data_(static_cast<T*>(memory.allocate(size * sizeof(T), stream))),
-        size_(size) {}
+      : memory_(&memory), stream_(stream), data_(static_cast<T*>(memory.allocate(size * sizeof(T), stream))), size_(size) {}
   Array(Array&& other) noexcept
-      : memory_(other.memory_),
-        stream_(other.stream_),
-        data_(std::exchange(other.data_, nullptr)),
-        size_(other.size_) {}
+      : memory_(other.memory_), stream_(other.stream_), data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
   Array& operator=(Array&& other) noexcept {
     if (this == &other) return *this;
     free();

@@ -11,8 +11,7 @@ constexpr int kThreads = 128;
 
 // `threads` of the kernel, as one-dimensional blocks.
 template <class... Parameters, class... Arguments>
-void launch(cudaStream_t stream, const char* name, void (*kernel)(Parameters...), int threads,
-            Arguments... arguments) {
+void launch(cudaStream_t stream, const char* name, void (*kernel)(Parameters...), int threads, Arguments... arguments) {
   kernel<<<static_cast<unsigned>((threads + kThreads - 1) / kThreads), kThreads, 0, stream>>>(arguments...);
   require(cudaGetLastError(), name, __FILE__, __LINE__);
 }
@@ -48,8 +47,8 @@ class Pass {
 
   std::vector<Tensor> run(float token_weight, double* loss_sum) {
     Tensor x = tensor(tokens_ * shape_.dim);
-    LAUNCH(stream_, embed, tokens_ * shape_.dim, batch_.tokens.data(), weight(kTokenTable),
-           weight(kPositionTable), x.data(), tokens_, shape_.context, shape_.dim);
+    LAUNCH(stream_, embed, tokens_ * shape_.dim, batch_.tokens.data(), weight(kTokenTable), weight(kPositionTable), x.data(),
+           tokens_, shape_.context, shape_.dim);
     for (int layer = 0; layer < shape_.layers; ++layer) x = forward(layer, std::move(x));
 
     Tensor d_x = head(x, token_weight, loss_sum);
@@ -100,11 +99,11 @@ class Pass {
   }
 
   Tensor norm_backward(const Tensor& d_y, const Tensor& x, std::size_t gain, const Tensor& scale) {
-    LAUNCH(stream_, rms_norm_backward_gain, shape_.dim, d_y.data(), x.data(), scale.data(),
-           gradient(gain, shape_.dim), tokens_, shape_.dim);
+    LAUNCH(stream_, rms_norm_backward_gain, shape_.dim, d_y.data(), x.data(), scale.data(), gradient(gain, shape_.dim), tokens_,
+           shape_.dim);
     Tensor d_x = tensor(tokens_ * shape_.dim);
-    LAUNCH(stream_, rms_norm_backward, tokens_, d_y.data(), x.data(), weight(gain), scale.data(), d_x.data(),
-           tokens_, shape_.dim);
+    LAUNCH(stream_, rms_norm_backward, tokens_, d_y.data(), x.data(), weight(gain), scale.data(), d_x.data(), tokens_,
+           shape_.dim);
     return d_x;
   }
 
@@ -124,12 +123,10 @@ class Pass {
       const Tensor scores = tensor(attention_.scores());
       LAUNCH(stream_, attention_scores, attention_.scores(), state.qkv.data(), scores.data(), attention_);
       state.probabilities = tensor(attention_.scores());
-      LAUNCH(stream_, causal_softmax, attention_.score_rows(), scores.data(), state.probabilities.data(),
-             attention_);
+      LAUNCH(stream_, causal_softmax, attention_.score_rows(), scores.data(), state.probabilities.data(), attention_);
     }
     state.mixed = tensor(tokens_ * dim);
-    LAUNCH(stream_, attention_mix, tokens_ * dim, state.probabilities.data(), state.qkv.data(),
-           state.mixed.data(), attention_);
+    LAUNCH(stream_, attention_mix, tokens_ * dim, state.probabilities.data(), state.qkv.data(), state.mixed.data(), attention_);
     {
       const Tensor projected = linear(state.mixed, layer_parameter(layer, kProjection), dim, dim);
       state.middle = sum(state.input, projected);
@@ -153,8 +150,8 @@ class Pass {
     Tensor logits = linear(normed, head_weight, dim, shape_.vocab);
     const Tensor losses = tensor(tokens_);
     const Tensor d_logits = tensor(tokens_ * shape_.vocab);
-    LAUNCH(stream_, cross_entropy, tokens_, logits.data(), batch_.targets.data(), losses.data(),
-           d_logits.data(), tokens_, shape_.vocab, token_weight);
+    LAUNCH(stream_, cross_entropy, tokens_, logits.data(), batch_.targets.data(), losses.data(), d_logits.data(), tokens_,
+           shape_.vocab, token_weight);
     logits.free();
     LAUNCH(stream_, sum_losses, 1, losses.data(), loss_sum, tokens_);
     const Tensor d_normed = linear_backward(d_logits, normed, head_weight, dim, shape_.vocab);
@@ -169,8 +166,7 @@ class Pass {
 
     Tensor d_hidden = tensor(tokens_ * 4 * dim);
     {
-      const Tensor d_active =
-          linear_backward(d_output, state.active, layer_parameter(layer, kContract), 4 * dim, dim);
+      const Tensor d_active = linear_backward(d_output, state.active, layer_parameter(layer, kContract), 4 * dim, dim);
       LAUNCH(stream_, gelu_backward, tokens_ * 4 * dim, d_active.data(), state.hidden.data(), d_hidden.data(),
              tokens_ * 4 * dim);
     }
@@ -187,14 +183,14 @@ class Pass {
     Tensor d_scores = tensor(attention_.scores());
     {
       const Tensor d_probabilities = tensor(attention_.scores());
-      LAUNCH(stream_, attention_mix_backward, attention_.scores(), d_mixed.data(), state.qkv.data(),
-             d_probabilities.data(), attention_);
-      LAUNCH(stream_, causal_softmax_backward, attention_.score_rows(), d_probabilities.data(),
-             state.probabilities.data(), d_scores.data(), attention_);
+      LAUNCH(stream_, attention_mix_backward, attention_.scores(), d_mixed.data(), state.qkv.data(), d_probabilities.data(),
+             attention_);
+      LAUNCH(stream_, causal_softmax_backward, attention_.score_rows(), d_probabilities.data(), state.probabilities.data(),
+             d_scores.data(), attention_);
     }
     const Tensor d_qkv = tensor(tokens_ * 3 * dim);
-    LAUNCH(stream_, attention_backward, tokens_ * 3 * dim, d_scores.data(), state.probabilities.data(),
-           d_mixed.data(), state.qkv.data(), d_qkv.data(), attention_);
+    LAUNCH(stream_, attention_backward, tokens_ * 3 * dim, d_scores.data(), state.probabilities.data(), d_mixed.data(),
+           state.qkv.data(), d_qkv.data(), attention_);
     d_scores.free();
     d_mixed.free();
     d_normed = linear_backward(d_qkv, state.normed1, layer_parameter(layer, kQkv), dim, 3 * dim);
@@ -237,16 +233,13 @@ std::vector<Parameter> list_parameters(const NetworkShape& shape) {
   return all;
 }
 
-DeviceBatch::DeviceBatch(Memory& memory, cudaStream_t stream, const Batch& batch, int context, int first,
-                         int count)
+DeviceBatch::DeviceBatch(Memory& memory, cudaStream_t stream, const Batch& batch, int context, int first, int count)
     : tokens(memory, stream, static_cast<std::size_t>(count * context)),
       targets(memory, stream, static_cast<std::size_t>(count * context)),
       sequences(count) {
   const std::size_t offset = static_cast<std::size_t>(first * context);
-  REQUIRE_CUDA(cudaMemcpyAsync(tokens.data(), batch.tokens.data() + offset, tokens.bytes(),
-                               cudaMemcpyHostToDevice, stream));
-  REQUIRE_CUDA(cudaMemcpyAsync(targets.data(), batch.targets.data() + offset, targets.bytes(),
-                               cudaMemcpyHostToDevice, stream));
+  REQUIRE_CUDA(cudaMemcpyAsync(tokens.data(), batch.tokens.data() + offset, tokens.bytes(), cudaMemcpyHostToDevice, stream));
+  REQUIRE_CUDA(cudaMemcpyAsync(targets.data(), batch.targets.data() + offset, targets.bytes(), cudaMemcpyHostToDevice, stream));
 }
 
 Network::Network(const NetworkShape& shape, Memory& memory, std::uint64_t seed)
@@ -258,13 +251,11 @@ Network::Network(const NetworkShape& shape, Memory& memory, std::uint64_t seed)
       for (float& value : values) value = parameter.spread * random.symmetric();
     }
     weights_.emplace_back(memory, nullptr, parameter.size);
-    REQUIRE_CUDA(
-        cudaMemcpy(weights_.back().data(), values.data(), weights_.back().bytes(), cudaMemcpyHostToDevice));
+    REQUIRE_CUDA(cudaMemcpy(weights_.back().data(), values.data(), weights_.back().bytes(), cudaMemcpyHostToDevice));
   }
 }
 
-std::vector<Tensor> Network::gradients(cudaStream_t stream, const DeviceBatch& batch, float token_weight,
-                                       double* loss_sum) {
+std::vector<Tensor> Network::gradients(cudaStream_t stream, const DeviceBatch& batch, float token_weight, double* loss_sum) {
   return Pass(shape_, memory_, weights_, stream, batch).run(token_weight, loss_sum);
 }
 
@@ -294,7 +285,7 @@ void Adam::step(cudaStream_t stream, Network& network, const std::vector<Tensor>
                            static_cast<float>(1 / (1 - std::pow(kBeta2, steps_)))};
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const int size = static_cast<int>(gradients[i].size());
-    LAUNCH(stream, adam, size, network.weights()[i].data(), gradients[i].data(), means_[i].data(),
-           squares_[i].data(), size, rates);
+    LAUNCH(stream, adam, size, network.weights()[i].data(), gradients[i].data(), means_[i].data(), squares_[i].data(), size,
+           rates);
   }
 }

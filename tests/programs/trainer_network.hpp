@@ -40,8 +40,7 @@ class Network {
   // Enqueues the forward and the backward pass of a batch on `stream`. Returns the gradients, in the order of
   // parameters(), of token_weight * (sum of the tokens' losses); that sum itself, unweighted, goes to
   // loss_sum.
-  std::vector<Tensor> gradients(cudaStream_t stream, const DeviceBatch& batch, float token_weight,
-                                double* loss_sum);
+  std::vector<Tensor> gradients(cudaStream_t stream, const DeviceBatch& batch, float token_weight, double* loss_sum);
 
  private:
   NetworkShape shape_;

@@ -17,8 +17,7 @@ struct TrainerOptions {
 };
 
 inline TrainerOptions parse_trainer_options(int argc, char** argv) {
-  std::uint64_t layers = 2, dim = 64, heads = 4, context = 32, vocab = 64, batch = 4, steps = 20, streams = 0,
-                seed = 1;
+  std::uint64_t layers = 2, dim = 64, heads = 4, context = 32, vocab = 64, batch = 4, steps = 20, streams = 0, seed = 1;
   double rate = 0.003;
   std::string alloc = "malloc";
   TrainerOptions options;
@@ -42,8 +41,7 @@ inline TrainerOptions parse_trainer_options(int argc, char** argv) {
     flags.fail("--dim " + std::to_string(dim) + " is not a multiple of --heads " + std::to_string(heads));
   }
   if (streams > 1 && batch % streams != 0) {
-    flags.fail("--batch " + std::to_string(batch) + " is not a multiple of --streams " +
-               std::to_string(streams));
+    flags.fail("--batch " + std::to_string(batch) + " is not a multiple of --streams " + std::to_string(streams));
   }
   // Kernels index with 32 bits.
   const std::uint64_t tokens = batch * context;
@@ -54,8 +52,8 @@ inline TrainerOptions parse_trainer_options(int argc, char** argv) {
                std::to_string(INT32_MAX) + ": lower --batch, --context, --dim or --vocab");
   }
 
-  options.shape = {static_cast<int>(layers), static_cast<int>(dim), static_cast<int>(heads),
-                   static_cast<int>(context), static_cast<int>(vocab)};
+  options.shape = {static_cast<int>(layers), static_cast<int>(dim), static_cast<int>(heads), static_cast<int>(context),
+                   static_cast<int>(vocab)};
   options.batch = static_cast<int>(batch);
   options.steps = static_cast<int>(steps);
   options.streams = static_cast<int>(streams);

@@ -4,8 +4,8 @@
 #include "tests/programs/trainer_dense_kernels.cuh"
 
 // x = token vector + position vector; one thread per token and column.
-extern "C" __global__ void embed(const int* tokens, const float* token_table, const float* position_table,
-                                 float* x, int token_count, int context, int width) {
+extern "C" __global__ void embed(const int* tokens, const float* token_table, const float* position_table, float* x,
+                                 int token_count, int context, int width) {
   const int index = global_index();
   if (index >= token_count * width) return;
   const int token = index / width;
@@ -15,8 +15,8 @@ extern "C" __global__ void embed(const int* tokens, const float* token_table, co
 
 // One thread per entry of the table: it adds up the places where its token stands, so no two threads write
 // one entry.
-extern "C" __global__ void embed_backward_tokens(const int* tokens, const float* d_x, float* d_table,
-                                                 int token_count, int vocab, int width) {
+extern "C" __global__ void embed_backward_tokens(const int* tokens, const float* d_x, float* d_table, int token_count,
+                                                 int vocab, int width) {
   const int index = global_index();
   if (index >= vocab * width) return;
   const int word = index / width;
@@ -28,8 +28,7 @@ extern "C" __global__ void embed_backward_tokens(const int* tokens, const float*
   d_table[index] = sum;
 }
 
-extern "C" __global__ void embed_backward_positions(const float* d_x, float* d_table, int token_count,
-                                                    int context, int width) {
+extern "C" __global__ void embed_backward_positions(const float* d_x, float* d_table, int token_count, int context, int width) {
   const int index = global_index();
   if (index >= context * width) return;
   float sum = 0;
@@ -38,8 +37,8 @@ extern "C" __global__ void embed_backward_positions(const float* d_x, float* d_t
 }
 
 // Loss of each token and the gradient of the logits, times `weight`; one thread per token.
-extern "C" __global__ void cross_entropy(const float* logits, const int* targets, float* losses,
-                                         float* d_logits, int token_count, int vocab, float weight) {
+extern "C" __global__ void cross_entropy(const float* logits, const int* targets, float* losses, float* d_logits,
+                                         int token_count, int vocab, float weight) {
   const int token = global_index();
   if (token >= token_count) return;
   const float* in = logits + token * vocab;

@@ -37,8 +37,7 @@ struct World {
   };
   std::map<SessionId, Holder> sessions;
 
-  World(Bytes size, Bytes retain, Bytes head)
-      : capacity(size), headroom(head), pool(Pool::Config{retain, head, 6}) {}
+  World(Bytes size, Bytes retain, Bytes head) : capacity(size), headroom(head), pool(Pool::Config{retain, head, 6}) {}
 
   Bytes driver_free() const {
     Bytes used = elsewhere;
@@ -136,8 +135,7 @@ void random_step(World& world) {
     const SessionId id{world.next_session++};
     const DomainId domain{*rc::gen::inRange<std::uint32_t>(1, 3)};
     Limits limits;
-    if (*rc::gen::arbitrary<bool>())
-      limits.session = Bytes{*rc::gen::inRange<std::uint64_t>(0, 128)} * (1 << 20);
+    if (*rc::gen::arbitrary<bool>()) limits.session = Bytes{*rc::gen::inRange<std::uint64_t>(0, 128)} * (1 << 20);
     if (*rc::gen::arbitrary<bool>()) limits.group = GroupId{1}, limits.group_limit = 96_MiB;
     RC_ASSERT(world.pool.open(id, domain, limits));
     world.sessions[id] = {domain, true, {}, {}};
@@ -229,8 +227,7 @@ void random_step(World& world) {
       holder.unacknowledged.erase(chunk);
       return world.enqueue({*release});
     }
-    default:
-      return;
+    default: return;
   }
 }
 

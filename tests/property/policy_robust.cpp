@@ -20,9 +20,8 @@ const std::string kGood = R"({"version": 1, "mode": "pool", "pool": {"retain": "
 
 void require_sound(const std::string& text) {
   const Parsed parsed = vramd::policy::parse(text);
-  const bool has_error =
-      std::any_of(parsed.diagnostics.begin(), parsed.diagnostics.end(),
-                  [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::error; });
+  const bool has_error = std::any_of(parsed.diagnostics.begin(), parsed.diagnostics.end(),
+                                     [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::error; });
   RC_ASSERT(parsed.policy.has_value() != has_error);
   const int lines = 1 + static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   for (const Diagnostic& d : parsed.diagnostics) {
@@ -51,18 +50,10 @@ TEST_CASE("Policy file: a good file with some bytes changed, cut or repeated is 
     for (int i = 0; i < edits; ++i) {
       const auto at = static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(text.size())));
       switch (*rc::gen::inRange(0, 4)) {
-        case 0:
-          text[at] = *rc::gen::arbitrary<char>();
-          break;
-        case 1:
-          text.erase(at, 1);
-          break;
-        case 2:
-          text.insert(at, text.substr(at / 2, 9));
-          break;
-        default:
-          text.insert(at, 1, *rc::gen::elementOf(std::string("{}[],:\"\\-0e.%/*")));
-          break;
+        case 0: text[at] = *rc::gen::arbitrary<char>(); break;
+        case 1: text.erase(at, 1); break;
+        case 2: text.insert(at, text.substr(at / 2, 9)); break;
+        default: text.insert(at, 1, *rc::gen::elementOf(std::string("{}[],:\"\\-0e.%/*"))); break;
       }
       if (text.empty()) text = " ";
     }

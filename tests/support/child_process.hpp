@@ -66,8 +66,7 @@ class ChildProcess {
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof fd);
     std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    if (::sendmsg(input_.get(), &message, MSG_NOSIGNAL) != 1)
-      throw std::runtime_error("sendmsg to a child failed");
+    if (::sendmsg(input_.get(), &message, MSG_NOSIGNAL) != 1) throw std::runtime_error("sendmsg to a child failed");
   }
 
   void close_input() { input_.reset(); }

@@ -73,8 +73,8 @@ class FakeGpu {
     driver.mem_create = [](CUmemGenericAllocationHandle* handle, std::size_t size, const CUmemAllocationProp*,
                            unsigned long long) { return current()->create(handle, size); };
     driver.mem_release = [](CUmemGenericAllocationHandle handle) { return current()->release(handle); };
-    driver.mem_export_to_shareable_handle = [](void* out, CUmemGenericAllocationHandle handle,
-                                               CUmemAllocationHandleType, unsigned long long) {
+    driver.mem_export_to_shareable_handle = [](void* out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType,
+                                               unsigned long long) {
       return current()->export_handle(static_cast<int*>(out), handle);
     };
     return driver;

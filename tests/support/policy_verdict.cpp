@@ -7,6 +7,5 @@
 
 int main() {
   std::string text;
-  while (std::getline(std::cin, text, '\0'))
-    std::cout << (vramd::policy::parse(text).policy ? "ok\n" : "bad\n");
+  while (std::getline(std::cin, text, '\0')) std::cout << (vramd::policy::parse(text).policy ? "ok\n" : "bad\n");
 }

@@ -22,9 +22,9 @@ bool shim_answers();
 }  // namespace vramd::testing
 
 // Calls a driver function as the program: PROGRAM(cuMemAlloc_v2)(&pointer, size).
-#define PROGRAM(name)                                                                        \
-  ([] {                                                                                      \
+#define PROGRAM(name)                                                                                         \
+  ([] {                                                                                                       \
     static const auto function = reinterpret_cast<decltype(&::name)>(::vramd::testing::program_entry(#name)); \
-    if (function == nullptr) throw std::runtime_error("no driver function " #name);          \
-    return function;                                                                         \
+    if (function == nullptr) throw std::runtime_error("no driver function " #name);                           \
+    return function;                                                                                          \
   }())

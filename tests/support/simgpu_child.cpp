@@ -49,8 +49,7 @@ int receive_descriptor() {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  if (::recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message))
-    fail("recvmsg", CUDA_ERROR_UNKNOWN);
+  if (::recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message)) fail("recvmsg", CUDA_ERROR_UNKNOWN);
   int fd = -1;
   std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
   return fd;
@@ -60,8 +59,7 @@ CUresult map_import(int fd, CUdeviceptr& address) {
   constexpr std::size_t kSize = 2u << 20;
   CUmemGenericAllocationHandle handle{};
   void* const shareable = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd));
-  const CUresult result =
-      cuMemImportFromShareableHandle(&handle, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  const CUresult result = cuMemImportFromShareableHandle(&handle, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   if (result != CUDA_SUCCESS) return result;
   CUmemAccessDesc access{};
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;

@@ -50,11 +50,10 @@ struct Bench {
     facts.total = capacity;
     facts.virtual_memory = true;
     std::vector<std::unique_ptr<Device>> devices;
-    devices.push_back(
-        std::make_unique<Device>(driver, facts, policy, fd_capacity, loop.post(),
-                                 [this](SessionId session, std::uint32_t request, const GrantAnswer& answer) {
-                                   broker->answer_grant(session, request, answer);
-                                 }));
+    devices.push_back(std::make_unique<Device>(driver, facts, policy, fd_capacity, loop.post(),
+                                               [this](SessionId session, std::uint32_t request, const GrantAnswer& answer) {
+                                                 broker->answer_grant(session, request, answer);
+                                               }));
     devices.back()->start();
     device = devices.back().get();
     broker = std::make_unique<Broker>(std::move(devices), kDriverVersion, policy, 1);
@@ -152,8 +151,7 @@ TEST_CASE("Broker: a failed export of a warm chunk ends its lease") {
   Bench bench(1_GiB);
   Guest anna(bench);
   std::vector<std::uint64_t> chunks;
-  for (int i = 0; i < 4; ++i)
-    chunks.push_back(anna.grant(32_MiB).chunk);  // two of them without a cached descriptor
+  for (int i = 0; i < 4; ++i) chunks.push_back(anna.grant(32_MiB).chunk);  // two of them without a cached descriptor
   auto back = protocol::make<protocol::GiveBack>(0);
   back.count = 4;
   for (std::size_t i = 0; i < 4; ++i) back.chunks[i] = chunks[i];

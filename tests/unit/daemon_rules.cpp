@@ -6,8 +6,7 @@ using namespace vramd;
 
 namespace {
 
-const Subject kAnna{"anna", {"staff", "gpu-users"},        "python3",
-                    "host", "/user.slice/session-3.scope", "night-7"};
+const Subject kAnna{"anna", {"staff", "gpu-users"}, "python3", "host", "/user.slice/session-3.scope", "night-7"};
 
 policy::SessionRule rule_for(policy::Match match, int line = 1) {
   policy::SessionRule rule;

@@ -87,8 +87,7 @@ TEST_CASE("pages: names of others are shown, never obeyed") {
   snapshot.devices.push_back(device);
   const auto give = [&] { return snapshot; };
   CHECK(answer_page("/api/v1/status", true, give).status == 200);
-  CHECK(answer_page("/metrics", true, give).body.find("name=\"odd \\\"name\\\"\\n\\\\\"") !=
-        std::string::npos);
+  CHECK(answer_page("/metrics", true, give).body.find("name=\"odd \\\"name\\\"\\n\\\\\"") != std::string::npos);
   CHECK(answer_page("/-/ready", false, give).status == 503);
   CHECK(answer_page("", true, give).status == 404);
 }

@@ -15,7 +15,8 @@ namespace {
 const int kContext = 1;
 
 struct Fixture {
-  explicit Fixture(Bytes capacity = 4_GiB, heap::Config config = {}) : source(fake, capacity), heap(driver, 0, source, config) {}
+  explicit Fixture(Bytes capacity = 4_GiB, heap::Config config = {})
+      : source(fake, capacity), heap(driver, 0, source, config) {}
   ~Fixture() {
     CHECK(heap.consistent());
     CHECK(fake.crime == "");
@@ -220,8 +221,10 @@ TEST_CASE("DeviceHeap: threads allocate and free at once, and peers change meanw
         seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
         if (mine.size() < 20 && seed % 3 != 0) {
           auto block = f.heap.allocate(Bytes{1 + (seed >> 20) % (seed % 7 == 0 ? 40u << 20 : 5000u)}, &kContext);
-          if (block) mine.push_back(*block);
-          else ++failures;
+          if (block)
+            mine.push_back(*block);
+          else
+            ++failures;
         } else if (!mine.empty()) {
           std::swap(mine[seed % mine.size()], mine.back());
           heap::BlockInfo info;

@@ -94,8 +94,8 @@ TEST_CASE("Threads that ask for the driver's functions at the same time all get 
         int count = 0;
         wrong += real<Entry::cuDeviceGetCount>()(&count) != CUDA_SUCCESS || count != 3;
         void* found = nullptr;
-        wrong += reinterpret_cast<Query>(gate_of(Entry::cuGetProcAddress_v2))("cuMemAlloc", &found, 12000, 0,
-                                                                              nullptr) != CUDA_SUCCESS ||
+        wrong += reinterpret_cast<Query>(gate_of(Entry::cuGetProcAddress_v2))("cuMemAlloc", &found, 12000, 0, nullptr) !=
+                     CUDA_SUCCESS ||
                  found != gate_of(Entry::cuMemAlloc_v2);
       }
     });

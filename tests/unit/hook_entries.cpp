@@ -48,8 +48,7 @@ TEST_CASE("The per-thread-stream form is selected where it is asked for and exis
   CHECK(selected("cuStreamBeginCapture", 10000) == "cuStreamBeginCapture");
   CHECK(selected("cuStreamBeginCapture", 10000, kPerThread) == "cuStreamBeginCapture_ptsz");
   CHECK(selected("cuStreamBeginCapture", 12000, kPerThread) == "cuStreamBeginCapture_v2_ptsz");
-  CHECK(selected("cuStreamBeginCapture", 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM) ==
-        "cuStreamBeginCapture_v2");
+  CHECK(selected("cuStreamBeginCapture", 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM) == "cuStreamBeginCapture_v2");
   CHECK(selected("cuMemAlloc", 12000, kPerThread) == "cuMemAlloc_v2");
 }
 

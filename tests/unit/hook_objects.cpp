@@ -23,12 +23,10 @@ LoadedObject named(const char* path) {
 TEST_CASE("A function is found in the tables of a loaded library, in its default version") {
   const LoadedObject found = find_loaded(&is_libc);
   REQUIRE(found);
-  void* libc_itself =
-      dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);  // sanitizers replace functions in the global scope
+  void* libc_itself = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);  // sanitizers replace functions in the global scope
   REQUIRE(libc_itself != nullptr);
   CHECK(found.function("getenv") == dlsym(libc_itself, "getenv"));
-  CHECK(found.function("pthread_cond_wait") ==
-        dlsym(libc_itself, "pthread_cond_wait"));  // has an older version too
+  CHECK(found.function("pthread_cond_wait") == dlsym(libc_itself, "pthread_cond_wait"));  // has an older version too
   CHECK(found.function("no_such_function") == nullptr);
   CHECK(found.function("") == nullptr);
   CHECK_FALSE(find_loaded(&is_nothing));
@@ -50,8 +48,7 @@ TEST_CASE("A driver library is told by its name, its helpers too") {
     CHECK(is_driver_library(named(path)));
     CHECK(is_driver_or_helper(named(path)));
   }
-  for (const char* path :
-       {"", "/usr/lib/libcudart.so.13", "/libcuda.so.1/libfoo.so", "libcudadebugger.so.1", "cuda"}) {
+  for (const char* path : {"", "/usr/lib/libcudart.so.13", "/libcuda.so.1/libfoo.so", "libcudadebugger.so.1", "cuda"}) {
     CHECK_FALSE(is_driver_library(named(path)));
     CHECK_FALSE(is_driver_or_helper(named(path)));
   }

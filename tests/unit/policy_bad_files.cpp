@@ -14,8 +14,7 @@ struct BadFile {
 
 std::vector<std::string> messages_of(const std::string& text) {
   std::vector<std::string> messages;
-  for (const auto& diagnostic : vramd::policy::parse(text).diagnostics)
-    messages.push_back(diagnostic.text("f"));
+  for (const auto& diagnostic : vramd::policy::parse(text).diagnostics) messages.push_back(diagnostic.text("f"));
   return messages;
 }
 
@@ -41,23 +40,18 @@ TEST_CASE("Policy file: a syntax error is explained where it stands") {
       {R"([])", {R"(f:1:1: error: a list is not an object { ... }; write {"key": value})"}},
       {R"({"version": 1,})", {R"(f:1:14: error: a comma after the last entry; remove it)"}},
       {R"({"version": 1,, "mode": "pool"})", {R"(f:1:15: error: two commas; remove one)"}},
-      {R"({"version": 1 "mode": "pool"})",
-       {R"(f:1:15: error: no comma before this; write , between entries)"}},
-      {R"({"version" 1})",
-       {R"(f:1:12: error: version: no colon after a key; write : between key and value)"}},
+      {R"({"version": 1 "mode": "pool"})", {R"(f:1:15: error: no comma before this; write , between entries)"}},
+      {R"({"version" 1})", {R"(f:1:12: error: version: no colon after a key; write : between key and value)"}},
       {R"({'version': 1})", {R"(f:1:2: error: single quotes; JSON keys stand in double quotes)"}},
       {R"({version: 1})", {R"(f:1:2: error: the key version has no quotes; write "version")"}},
       {R"({"version": 1, "metrics": {"sessions": True}})",
        {R"(f:1:40: error: metrics.sessions: unknown word True; JSON uses true)"}},
-      {R"({"version": 1}})",
-       {R"(f:1:15: error: text after the end of the policy; remove it: a file holds one { ... })"}},
-      {R"({"version": 1} x)",
-       {R"(f:1:16: error: text after the end of the policy; remove it: a file holds one { ... })"}},
+      {R"({"version": 1}})", {R"(f:1:15: error: text after the end of the policy; remove it: a file holds one { ... })"}},
+      {R"({"version": 1} x)", {R"(f:1:16: error: text after the end of the policy; remove it: a file holds one { ... })"}},
       {R"({"version": 01})",
        {R"(f:1:13: error: 01 is no number of JSON; write digits without leading zeros or +, such as 0.5 or 12)",
         R"(f:1:13: error: version: 0 is no version that this program knows; write 1)"}},
-      {R"({"version": 1e999})",
-       {R"(f:1:13: error: version: 1e999 is too large for a number; write a smaller one)"}},
+      {R"({"version": 1e999})", {R"(f:1:13: error: version: 1e999 is too large for a number; write a smaller one)"}},
       {R"({"version": 1, "pool": {"retain": 12GiB}})",
        {R"(f:1:35: error: pool: 12GiB is no number; put a size or a time in quotes: "12GiB")"}},
       {R"({"version": 1, "pool": {"retain": .5}})",
@@ -90,13 +84,10 @@ ol"})",
 
 TEST_CASE("Policy file: bytes that are no text are refused") {
   require_messages({
-      {std::string("{\"version\": 1\0}", 15),
-       {"f:1:14: error: a NUL byte; this is no text file; save the file as UTF-8 text"}},
+      {std::string("{\"version\": 1\0}", 15), {"f:1:14: error: a NUL byte; this is no text file; save the file as UTF-8 text"}},
       {"\xff\xfe{", {"f:1:1: error: saved as UTF-16; save the file as UTF-8"}},
-      {"{\"version\": 1, \"mode\": \"\xff\"}",
-       {"f:1:25: error: mode: not valid UTF-8; save the file as UTF-8"}},
-      {std::string((1 << 20) + 1, ' '),
-       {"f:1:1: error: larger than 1 MiB; a policy is a few KiB; is this the right file?"}},
+      {"{\"version\": 1, \"mode\": \"\xff\"}", {"f:1:25: error: mode: not valid UTF-8; save the file as UTF-8"}},
+      {std::string((1 << 20) + 1, ' '), {"f:1:1: error: larger than 1 MiB; a policy is a few KiB; is this the right file?"}},
   });
 }
 
@@ -133,45 +124,34 @@ TEST_CASE("Policy file: sizes") {
        {R"(f:1:31: error: pool.retain: unknown unit in "12g"; write "12GiB" (units are B, KiB, MiB, GiB and TiB, steps of 1024))"}},
       {retain(R"("32 GB")"), {R"(f:1:31: error: pool.retain: a space in "32 GB"; write "32GiB")"}},
       {retain(R"(" 12GiB")"), {R"(f:1:31: error: pool.retain: a space in " 12GiB"; write "12GiB")"}},
-      {retain(R"("12XiB")"),
-       {R"(f:1:31: error: pool.retain: unknown unit "XiB"; units are B, KiB, MiB, GiB, TiB and %)"}},
-      {retain(R"("150%")"),
-       {R"(f:1:31: error: pool.retain: "150%" is more than 100 %; write at most "100%")"}},
+      {retain(R"("12XiB")"), {R"(f:1:31: error: pool.retain: unknown unit "XiB"; units are B, KiB, MiB, GiB, TiB and %)"}},
+      {retain(R"("150%")"), {R"(f:1:31: error: pool.retain: "150%" is more than 100 %; write at most "100%")"}},
       {retain(R"(-1)"), {R"(f:1:31: error: pool.retain: -1 is negative; )" + kShareExample}},
       {retain(R"("-1")"), {R"(f:1:31: error: pool.retain: "-1" is negative; )" + kShareExample}},
-      {retain(R"(1e9)"),
-       {R"(f:1:31: error: pool.retain: 1e9 is not written as a whole number of bytes; write 1000000000)"}},
-      {retain(R"("1e9")"),
-       {R"(f:1:31: error: pool.retain: "1e9" is written with an exponent; write 1000000000)"}},
-      {retain(R"(0.5)"),
-       {R"(f:1:31: error: pool.retain: 0.5 is not written as a whole number of bytes; )" + kShareExample}},
+      {retain(R"(1e9)"), {R"(f:1:31: error: pool.retain: 1e9 is not written as a whole number of bytes; write 1000000000)"}},
+      {retain(R"("1e9")"), {R"(f:1:31: error: pool.retain: "1e9" is written with an exponent; write 1000000000)"}},
+      {retain(R"(0.5)"), {R"(f:1:31: error: pool.retain: 0.5 is not written as a whole number of bytes; )" + kShareExample}},
       {retain(R"("1.5")"),
        {R"(f:1:31: error: pool.retain: "1.5" is not a whole number of bytes; write a unit, such as "1.5GiB")"}},
       {retain(R"("")"), {R"(f:1:31: error: pool.retain: empty; )" + kShareExample}},
-      {retain(R"("half")"),
-       {R"(f:1:31: error: pool.retain: "half" does not start with a number; )" + kShareExample}},
-      {retain(R"("9999999TiB")"),
-       {R"(f:1:31: error: pool.retain: "9999999TiB" is more than 1 EiB; )" + kShareExample}},
+      {retain(R"("half")"), {R"(f:1:31: error: pool.retain: "half" does not start with a number; )" + kShareExample}},
+      {retain(R"("9999999TiB")"), {R"(f:1:31: error: pool.retain: "9999999TiB" is more than 1 EiB; )" + kShareExample}},
       {retain(R"(99999999999999999999999)"),
        {R"(f:1:31: error: pool.retain: 99999999999999999999999 is more than 1 EiB; )" + kShareExample}},
-      {retain(R"(null)"),
-       {R"(f:1:31: error: pool.retain: null is not a size or a percentage; )" + kShareExample}},
-      {retain(R"([])"),
-       {R"(f:1:31: error: pool.retain: a list is not a size or a percentage; )" + kShareExample}},
+      {retain(R"(null)"), {R"(f:1:31: error: pool.retain: null is not a size or a percentage; )" + kShareExample}},
+      {retain(R"([])"), {R"(f:1:31: error: pool.retain: a list is not a size or a percentage; )" + kShareExample}},
   });
 }
 
 TEST_CASE("Policy file: other values") {
   require_messages({
       {R"({"version": 2})", {R"(f:1:13: error: version: 2 is no version that this program knows; write 1)"}},
-      {R"({"version":1,"mode":"pol"})",
-       {R"(f:1:21: error: mode: "pol" is not known here; did you mean "pool"?)"}},
+      {R"({"version":1,"mode":"pol"})", {R"(f:1:21: error: mode: "pol" is not known here; did you mean "pool"?)"}},
       {R"({"version":1,"mode":"fast"})",
        {R"(f:1:21: error: mode: "fast" is not known here; write "off", "observe", "pool" or "full")"}},
       {R"({"version":1,"mode":true})",
        {R"(f:1:21: error: mode: true is not known here; write "off", "observe", "pool" or "full")"}},
-      {R"({"version":1,"pool":true})",
-       {R"(f:1:21: error: pool: true is not an object { ... }; write {"key": value})"}},
+      {R"({"version":1,"pool":true})", {R"(f:1:21: error: pool: true is not an object { ... }; write {"key": value})"}},
       {R"({"version":1,"pool":{"garbage_collection_threshold":95}})",
        {R"(f:1:22: warning: pool.garbage_collection_threshold: not acted on by this version; it is only checked)",
         R"(f:1:53: error: pool.garbage_collection_threshold: 95 is outside 0 to 1; write 0.95)"}},

@@ -114,9 +114,8 @@ TEST_CASE("Policy file: keys for later versions give one warning each and no pol
 TEST_CASE("Policy file: mode full is kept and warned about") {
   const std::string text = R"({"version": 1, "mode": "full"})";
   CHECK(good(text).mode == protocol::Mode::full);
-  CHECK(warnings_of(text) ==
-        std::vector<std::string>{"f:1:24: warning: mode: this version does not move live blocks, so full "
-                                 "works like pool; write \"pool\""});
+  CHECK(warnings_of(text) == std::vector<std::string>{"f:1:24: warning: mode: this version does not move live blocks, so full "
+                                                      "works like pool; write \"pool\""});
 }
 
 TEST_CASE("Policy file: a rule for Slurm jobs applies to nobody rather than to everybody") {
@@ -151,8 +150,7 @@ TEST_CASE("Policy file: what cannot be read is a diagnostic") {
   };
   CHECK(first(parse_file((folder / "missing").string())) ==
         "f:1:1: error: cannot be opened: No such file or directory; check the path");
-  CHECK(first(parse_file((folder / ".").string())) ==
-        "f:1:1: error: not a regular file; name a file that holds JSON text");
+  CHECK(first(parse_file((folder / ".").string())) == "f:1:1: error: not a regular file; name a file that holds JSON text");
   const std::string fifo = (folder / "fifo").string();
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);  // must not block
   CHECK(first(parse_file(fifo)) == "f:1:1: error: not a regular file; name a file that holds JSON text");
@@ -170,8 +168,7 @@ TEST_CASE("Amount: sizes and percentages") {
   CHECK(parse_amount("0.1KiB")->bytes == 102);
   CHECK(parse_amount("75%")->percent == 75);
   CHECK(parse_amount("1048576TiB")->bytes == kMaxBytes);
-  for (const char* bad :
-       {"", " ", "-1", "+1", "12 GiB", "12GB", "1e9", "101%", "1.5", "GiB", "1..5GiB", "0x10", "1048577TiB"})
+  for (const char* bad : {"", " ", "-1", "+1", "12 GiB", "12GB", "1e9", "101%", "1.5", "GiB", "1..5GiB", "0x10", "1048577TiB"})
     CHECK_FALSE(parse_amount(bad).has_value());
 }
 
@@ -186,6 +183,5 @@ TEST_CASE("Durations") {
   CHECK(*check_duration("250ms") == 250'000'000);
   CHECK(*check_duration("1.5s") == 1'500'000'000);
   CHECK(*check_duration("10m") == 600'000'000'000);
-  for (const char* bad : {"", "5", "5sec", "-1s", "9999999h", "s"})
-    CHECK_FALSE(check_duration(bad).has_value());
+  for (const char* bad : {"", "5", "5sec", "-1s", "9999999h", "s"}) CHECK_FALSE(check_duration(bad).has_value());
 }

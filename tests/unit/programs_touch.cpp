@@ -13,8 +13,7 @@ constexpr unsigned char kUntouched = 0xa5;
 constexpr unsigned long long kStride = 4096, kLength = 64, kNothingWrong = ~0ULL;
 
 struct TouchedBlock {
-  explicit TouchedBlock(unsigned long long size, unsigned long long stride = kStride,
-                        unsigned long long length = kLength)
+  explicit TouchedBlock(unsigned long long size, unsigned long long stride = kStride, unsigned long long length = kLength)
       : words(size / 8 + 1), spans{reinterpret_cast<unsigned char*>(words.data()), size, stride, length} {
     std::memset(words.data(), kUntouched, words.size() * 8);
     for_each_span([&] { touch_write(spans, tag); });

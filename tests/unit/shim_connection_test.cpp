@@ -180,7 +180,7 @@ TEST_CASE("Connection: a program that closes all descriptors and reuses the numb
   REQUIRE(::dup2(file.get(), socket) == socket);
   CHECK_FALSE(connection.call<MemoryInfoReply>(make<MemoryInfo>(0)).has_value());
   CHECK_FALSE(connection.connected());
-  CHECK(::fcntl(socket, F_GETFD) >= 0);  // still open: it is the program's
+  CHECK(::fcntl(socket, F_GETFD) >= 0);          // still open: it is the program's
   CHECK(::lseek(file.get(), 0, SEEK_END) == 0);  // and nothing was written to it
   ::close(socket);
 }

@@ -25,6 +25,4 @@ __device__ __noinline__ int helper(int a) { return a * counter + static_cast<int
 
 __global__ void no_parameters() { counter = helper(counter); }
 
-__global__ void small_ones(char a, short b, double c, char d, int* out) {
-  *out = a + b + static_cast<int>(c) + d;
-}
+__global__ void small_ones(char a, short b, double c, char d, int* out) { *out = a + b + static_cast<int>(c) + d; }

@@ -68,16 +68,15 @@ Image parsed(const Bytes& bytes) {
 }
 
 const Kernel& kernel(const Image& image, const std::string& name) {
-  const auto found = std::find_if(image.kernels.begin(), image.kernels.end(),
-                                  [&](const Kernel& k) { return k.name == name; });
+  const auto found = std::find_if(image.kernels.begin(), image.kernels.end(), [&](const Kernel& k) { return k.name == name; });
   INFO(name);
   REQUIRE(found != image.kernels.end());
   return *found;
 }
 
 const simgpu::Global& global(const Image& image, const std::string& name) {
-  const auto found = std::find_if(image.globals.begin(), image.globals.end(),
-                                  [&](const simgpu::Global& g) { return g.name == name; });
+  const auto found =
+      std::find_if(image.globals.begin(), image.globals.end(), [&](const simgpu::Global& g) { return g.name == name; });
   INFO(name);
   REQUIRE(found != image.globals.end());
   return *found;
@@ -103,11 +102,9 @@ void check_contents(const Image& image) {
   CHECK(global(image, "all_zero").initial.empty());
   CHECK(global(image, "counter").size == 4);
   const int primes[3] = {2, 3, 5};
-  CHECK(global(image, "primes").initial ==
-        std::string(reinterpret_cast<const char*>(primes), sizeof(primes)));
+  CHECK(global(image, "primes").initial == std::string(reinterpret_cast<const char*>(primes), sizeof(primes)));
   const short started[5] = {0, 0, 7, 0, 0};
-  CHECK(global(image, "started").initial ==
-        std::string(reinterpret_cast<const char*>(started), sizeof(started)));
+  CHECK(global(image, "started").initial == std::string(reinterpret_cast<const char*>(started), sizeof(started)));
 }
 
 #endif

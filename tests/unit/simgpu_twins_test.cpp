@@ -91,9 +91,7 @@ TEST_CASE("Twins: atomics of launches that run at once") {
   int largest = -1, smallest = 1;
   std::vector<std::thread> workers;
   for (int i = 0; i < 4; ++i)
-    workers.emplace_back([&] {
-      launch(simk_tally, {100, 1, 1}, {256, 1, 1}, &sum, &real, &largest, &smallest);
-    });
+    workers.emplace_back([&] { launch(simk_tally, {100, 1, 1}, {256, 1, 1}, &sum, &real, &largest, &smallest); });
   for (auto& worker : workers) worker.join();
   CHECK(sum == 4 * 25600);
   CHECK(real == 4 * 25600);

@@ -35,10 +35,9 @@ std::string error_of(const std::string& lines) { return read(kFirstLine + lines)
 }  // namespace
 
 TEST_CASE("Reader: returns the events of a good trace") {
-  const Reading reading =
-      read(std::string(kFirstLine) +
-           "p,0,512,0,0\nS,0,2097152,0,0\na,1,18446744073709551000,1,5\nf,1,18446744073709551000,1,5\n"
-           "f,0,512,0,6\na,2,1,4294967295,7");
+  const Reading reading = read(std::string(kFirstLine) +
+                               "p,0,512,0,0\nS,0,2097152,0,0\na,1,18446744073709551000,1,5\nf,1,18446744073709551000,1,5\n"
+                               "f,0,512,0,6\na,2,1,4294967295,7");
   CHECK(reading.error == "");
   REQUIRE(reading.events.size() == 6);
   CHECK(reading.events[0] == Event{Op::present, 0, 512, 0, 0});
@@ -73,15 +72,12 @@ TEST_CASE("Reader: names file, line, fault and expectation") {
        ":2: size \"18446744073709551616\" is too large; expected at most 18446744073709551615"},
       {"a,0,1,4294967296,0\n", ":2: stream \"4294967296\" is too large; expected at most 4294967295"},
       {"a,1,1,0,0\n", ":2: id 1 out of order; expected 0, ids are dense from 0 and never reused"},
-      {"a,0,1,0,0\nf,0,1,0,1\na,0,1,0,2\n",
-       ":4: id 0 out of order; expected 1, ids are dense from 0 and never reused"},
+      {"a,0,1,0,0\nf,0,1,0,1\na,0,1,0,2\n", ":4: id 0 out of order; expected 1, ids are dense from 0 and never reused"},
       {"a,0,0,0,0\n", ":2: block 0 has size 0; expected at least 1 byte"},
-      {"a,0,1,0,0\nf,1,1,0,0\n",
-       ":3: block 1 is freed and was never allocated; expected the id of an earlier p or a"},
+      {"a,0,1,0,0\nf,1,1,0,0\n", ":3: block 1 is freed and was never allocated; expected the id of an earlier p or a"},
       {"a,0,1,0,0\nf,0,1,0,0\nf,0,1,0,0\n", ":4: block 0 is freed twice; expected the id of a live block"},
       {"a,0,8,0,0\nf,0,9,0,0\n", ":3: block 0 is freed with size 9; expected 8 as at its allocation"},
-      {"a,0,1,0,0\np,1,1,0,0\n",
-       ":3: block 1 is declared present after the first a or f; expected every p before them"},
+      {"a,0,1,0,0\np,1,1,0,0\n", ":3: block 1 is declared present after the first a or f; expected every p before them"},
       {"a,0,1,0,9\na,1,1,0,8\n", ":3: t_us 8 runs backwards; expected at least 9"},
       {"S,1,1,0,0\n", ":2: id 1 of an S, s or O line; expected 0"},
       {"a,0,18446744073709551615,0,0\na,1,1,0,0\n",
@@ -105,11 +101,9 @@ TEST_CASE("Reader: events before a bad line are returned") {
 }
 
 TEST_CASE("Reader: bytes that are no text are shown, and cut") {
-  CHECK(error_of(std::string("a,0,1,0,\0\n", 10)) ==
-        ":2: t_us \"\\x00\" is not a number; expected decimal digits");
+  CHECK(error_of(std::string("a,0,1,0,\0\n", 10)) == ":2: t_us \"\\x00\" is not a number; expected decimal digits");
   CHECK(error_of("a,0,1,0," + std::string(100, '\x7f') + "\n").find("...") != std::string::npos);
-  CHECK(error_of(std::string(100'000, 'a')) ==
-        ":2: line of more than 4096 bytes; expected a text file of short lines");
+  CHECK(error_of(std::string(100'000, 'a')) == ":2: line of more than 4096 bytes; expected a text file of short lines");
 }
 
 TEST_CASE("Reader: a file that cannot be opened has no line") {

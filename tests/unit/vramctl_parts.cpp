@@ -35,13 +35,12 @@ TEST_CASE("Shell words: quoted only where the shell would read them otherwise") 
 TEST_CASE("Lists: an entry is put first and stands there once") {
   CHECK(prepended("a", nullptr, ":") == "a");
   CHECK(prepended("a", "b:a::c", ":") == "a:b:c");
-  CHECK(prepended("/x/libvramd.so", "libm.so /x/libvramd.so:libz.so", ": ") ==
-        "/x/libvramd.so:libm.so:libz.so");
+  CHECK(prepended("/x/libvramd.so", "libm.so /x/libvramd.so:libz.so", ": ") == "/x/libvramd.so:libm.so:libz.so");
 }
 
 TEST_CASE("Simulated GPU: only what it needs is taken from a daemon") {
-  const auto taken = simulator_variables(
-      {{"LD_LIBRARY_PATH", "/s"}, {"SIM_NAME", "n"}, {"LD_PRELOAD", "/evil.so"}, {"PATH", "/evil"}});
+  const auto taken =
+      simulator_variables({{"LD_LIBRARY_PATH", "/s"}, {"SIM_NAME", "n"}, {"LD_PRELOAD", "/evil.so"}, {"PATH", "/evil"}});
   REQUIRE(taken.size() == 2);
   CHECK(taken[0].first == "LD_LIBRARY_PATH");
   CHECK(taken[1].first == "SIM_NAME");
@@ -56,8 +55,7 @@ TEST_CASE("Versions of glibc are compared as numbers") {
 
 TEST_CASE("Status: no limit is written in three ways") {
   for (const char* limit : {"null", "18446744073709551615", "\"none\""}) {
-    const auto status =
-        read_status(std::string(R"({"sessions": [{"devices": [{"index": 0, "limit": )") + limit + "}]}]}");
+    const auto status = read_status(std::string(R"({"sessions": [{"devices": [{"index": 0, "limit": )") + limit + "}]}]}");
     REQUIRE(status.has_value());
     REQUIRE(status->sessions.size() == 1);
     CHECK_FALSE(status->sessions[0].devices.at(0).limit.has_value());

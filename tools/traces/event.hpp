@@ -23,8 +23,7 @@ struct Event {
 };
 
 constexpr bool operator==(const Event& a, const Event& b) {
-  return a.op == b.op && a.id == b.id && a.size == b.size && a.stream == b.stream &&
-         a.microseconds == b.microseconds;
+  return a.op == b.op && a.id == b.id && a.size == b.size && a.stream == b.stream && a.microseconds == b.microseconds;
 }
 
 constexpr bool makes_live(Op op) { return op == Op::present || op == Op::allocate; }

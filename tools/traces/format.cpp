@@ -11,9 +11,8 @@ struct OpLetter {
   Op op;
   char letter;
 };
-constexpr std::array kLetters = {OpLetter{Op::present, 'p'}, OpLetter{Op::allocate, 'a'},
-                                 OpLetter{Op::release, 'f'}, OpLetter{Op::grew, 'S'},
-                                 OpLetter{Op::shrank, 's'},  OpLetter{Op::marker, 'O'}};
+constexpr std::array kLetters = {OpLetter{Op::present, 'p'}, OpLetter{Op::allocate, 'a'}, OpLetter{Op::release, 'f'},
+                                 OpLetter{Op::grew, 'S'},    OpLetter{Op::shrank, 's'},   OpLetter{Op::marker, 'O'}};
 
 // Splits off what stands before the next comma.
 std::string_view take_field(std::string_view& rest) {
@@ -63,8 +62,7 @@ std::string parse_line(std::string_view line, Event& event) {
   std::size_t commas = 0;
   for (const char c : line) commas += c == ',';
   if (commas != 4) {
-    return quoted(line) + " has " + std::to_string(commas + 1) +
-           " fields; expected 5: " + std::string(kHeader);
+    return quoted(line) + " has " + std::to_string(commas + 1) + " fields; expected 5: " + std::string(kHeader);
   }
   std::string_view rest = line;
   const std::string_view op = take_field(rest);
@@ -86,8 +84,8 @@ void append_line(const Event& event, std::string& text) {
   for (const OpLetter& entry : kLetters) {
     if (entry.op == event.op) text += entry.letter;
   }
-  text += ',' + std::to_string(event.id) + ',' + std::to_string(event.size) + ',' +
-          std::to_string(event.stream) + ',' + std::to_string(event.microseconds) + '\n';
+  text += ',' + std::to_string(event.id) + ',' + std::to_string(event.size) + ',' + std::to_string(event.stream) + ',' +
+          std::to_string(event.microseconds) + '\n';
 }
 
 }  // namespace vramd::traces

@@ -39,8 +39,7 @@ class TransformerJob {
 
   // Tokens and targets of the next step.
   void fetch() {
-    const std::uint64_t length =
-        shape_.context_min ? tape_.draw(shape_.context_min, shape_.context) : shape_.context;
+    const std::uint64_t length = shape_.context_min ? tape_.draw(shape_.context_min, shape_.context) : shape_.context;
     next_tokens_ = shape_.batch * length;
     for (int i = 0; i < 2; ++i) fetched_.push_back(tape_.allocate(kIndex * next_tokens_, second_stream()));
   }
@@ -65,9 +64,7 @@ class TransformerJob {
     if (shape_.streams > 1) tape_.passing(kHalf * 12 * shape_.dim * shape_.dim, 8, second_stream());
   }
 
-  std::uint64_t wide(std::uint64_t bytes_per_element) const {
-    return bytes_per_element * tokens_ * shape_.dim;
-  }
+  std::uint64_t wide(std::uint64_t bytes_per_element) const { return bytes_per_element * tokens_ * shape_.dim; }
 
   // Saved for the backward pass.
   void save(Blocks& saved, std::uint64_t size) { saved.push_back(tape_.allocate(size)); }
@@ -201,8 +198,8 @@ class TransformerJob {
 };
 
 std::string out_of_range(const char* name, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
-  return std::string(name) + " " + std::to_string(value) + " is out of range; expected " +
-         std::to_string(low) + " to " + std::to_string(high);
+  return std::string(name) + " " + std::to_string(value) + " is out of range; expected " + std::to_string(low) + " to " +
+         std::to_string(high);
 }
 
 }  // namespace
@@ -212,16 +209,13 @@ std::string check_shape(const TransformerShape& shape) {
   const struct {
     const char* name;
     std::uint64_t value, high;
-  } bounds[] = {{"layers", shape.layers, 1000},  {"dim", shape.dim, 1 << 16},
-                {"heads", shape.heads, 1 << 10}, {"vocab", shape.vocab, 1 << 20},
-                {"batch", shape.batch, 1 << 14}, {"context", shape.context, 1 << 20},
+  } bounds[] = {{"layers", shape.layers, 1000},  {"dim", shape.dim, 1 << 16},     {"heads", shape.heads, 1 << 10},
+                {"vocab", shape.vocab, 1 << 20}, {"batch", shape.batch, 1 << 14}, {"context", shape.context, 1 << 20},
                 {"steps", shape.steps, 100000},  {"streams", shape.streams, 2}};
   for (const auto& bound : bounds) {
-    if (bound.value < 1 || bound.value > bound.high)
-      return out_of_range(bound.name, bound.value, 1, bound.high);
+    if (bound.value < 1 || bound.value > bound.high) return out_of_range(bound.name, bound.value, 1, bound.high);
   }
-  if (shape.context_min > shape.context)
-    return out_of_range("context-min", shape.context_min, 0, shape.context);
+  if (shape.context_min > shape.context) return out_of_range("context-min", shape.context_min, 0, shape.context);
   return {};
 }
 

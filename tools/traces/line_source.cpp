@@ -48,15 +48,13 @@ bool LineSource::next(std::string_view& line) {
   for (;;) {
     const char* start = buffer_.data() + begin_;
     const std::size_t have = end_ - begin_;
-    if (const void* newline =
-            have > searched ? std::memchr(start + searched, '\n', have - searched) : nullptr) {
+    if (const void* newline = have > searched ? std::memchr(start + searched, '\n', have - searched) : nullptr) {
       line = {start, static_cast<std::size_t>(static_cast<const char*>(newline) - start)};
       begin_ += line.size() + 1;
       return true;
     }
     if (have > kLongestLine) {
-      error_ =
-          "line of more than " + std::to_string(kLongestLine) + " bytes; expected a text file of short lines";
+      error_ = "line of more than " + std::to_string(kLongestLine) + " bytes; expected a text file of short lines";
       return false;
     }
     searched = have;

@@ -59,8 +59,7 @@ int main(int argc, char** argv) {
   generate_command->add_option("--context-min", shape.context_min,
                                "draw each step's length from here to --context; 0 = always --context");
   generate_command->add_option("--steps", shape.steps, "training steps");
-  generate_command->add_option("--streams", shape.streams,
-                               "1, or 2: fetch batches and reduce gradients on a second stream");
+  generate_command->add_option("--streams", shape.streams, "1, or 2: fetch batches and reduce gradients on a second stream");
   generate_command->add_option("--seed", shape.seed, "seed of lengths and times");
 
   try {

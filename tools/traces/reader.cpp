@@ -48,8 +48,7 @@ bool Reader::check(const Event& event) {
   switch (event.op) {
     case Op::present:
       if (recording_began_) {
-        return fail("block " + id +
-                    " is declared present after the first a or f; expected every p before them");
+        return fail("block " + id + " is declared present after the first a or f; expected every p before them");
       }
       [[fallthrough]];
     case Op::allocate:
@@ -68,21 +67,19 @@ bool Reader::check(const Event& event) {
       recording_began_ = true;
       const std::uint64_t size = live_.size_of(event.id);
       if (event.id >= live_.next_id()) {
-        return fail("block " + id +
-                    " is freed and was never allocated; expected the id of an earlier p or a");
+        return fail("block " + id + " is freed and was never allocated; expected the id of an earlier p or a");
       }
       if (size == 0) return fail("block " + id + " is freed twice; expected the id of a live block");
       if (size != event.size) {
-        return fail("block " + id + " is freed with size " + std::to_string(event.size) + "; expected " +
-                    std::to_string(size) + " as at its allocation");
+        return fail("block " + id + " is freed with size " + std::to_string(event.size) + "; expected " + std::to_string(size) +
+                    " as at its allocation");
       }
       live_.remove(event.id);
       return true;
     }
     case Op::grew:
     case Op::shrank:
-    case Op::marker:
-      return event.id == 0 || fail("id " + id + " of an S, s or O line; expected 0");
+    case Op::marker: return event.id == 0 || fail("id " + id + " of an S, s or O line; expected 0");
   }
   return false;
 }

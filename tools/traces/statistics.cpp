@@ -33,8 +33,8 @@ void Statistics::add(const Event& event) {
 }
 
 std::uint64_t Statistics::released_within(std::uint64_t events) const {
-  return static_cast<std::uint64_t>(std::count_if(life_spans_.begin(), life_spans_.end(),
-                                                  [&](std::uint64_t span) { return span <= events; }));
+  return static_cast<std::uint64_t>(
+      std::count_if(life_spans_.begin(), life_spans_.end(), [&](std::uint64_t span) { return span <= events; }));
 }
 
 std::uint64_t Statistics::lived_beyond(std::uint64_t events) const {

@@ -36,8 +36,7 @@ void Writer::write(const Event& event) {
 }
 
 void Writer::flush() {
-  if (error_.empty() && !pending_.empty() &&
-      gzwrite(file_, pending_.data(), static_cast<unsigned>(pending_.size())) <= 0) {
+  if (error_.empty() && !pending_.empty() && gzwrite(file_, pending_.data(), static_cast<unsigned>(pending_.size())) <= 0) {
     error_ = path_ + ": cannot write: " + std::strerror(errno);
   }
   pending_.clear();

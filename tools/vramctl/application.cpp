@@ -31,8 +31,7 @@ CLI::Validator available_mode() {
   return CLI::Validator(
       [](const std::string& text) {
         if (text == "full")
-          return std::string(
-              "full is not available in this version, which does not move live blocks; write pool");
+          return std::string("full is not available in this version, which does not move live blocks; write pool");
         return one_of(kModes)(const_cast<std::string&>(text));
       },
       "{off,observe,pool,full}");
@@ -68,30 +67,25 @@ void add_socket(CLI::App& command, std::string& socket) {
 
 void add_run(CLI::App& app, RunOptions& options) {
   CLI::App* run = app.add_subcommand("run", "Start a program with vramd");
-  run->add_option(
-         "--mode", options.mode,
-         "off: nothing; observe: only count; pool: memory from the shared pool; full: not in this version. "
-         "Default: as the policy says")
+  run->add_option("--mode", options.mode,
+                  "off: nothing; observe: only count; pool: memory from the shared pool; full: not in this version. "
+                  "Default: as the policy says")
       ->check(available_mode());
-  run->add_option("--limit", options.limit,
-                  "Most GPU memory per GPU, such as 12GiB or 50%; only lowers the policy's limit")
+  run->add_option("--limit", options.limit, "Most GPU memory per GPU, such as 12GiB or 50%; only lowers the policy's limit")
       ->check(size());
-  run->add_option("--priority", options.priority,
-                  "Who goes first when memory is short (default: as the policy says)")
+  run->add_option("--priority", options.priority, "Who goes first when memory is short (default: as the policy says)")
       ->check(one_of(kPriorities));
   run->add_option("--job", options.job, "Name that vramctl status shows, at most 63 bytes")
       ->type_name("TEXT")
       ->check([](const std::string& text) {
-        return text.size() <= 63 ? std::string{}
-                                 : std::string("a job's name has at most 63 bytes; write a shorter one");
+        return text.size() <= 63 ? std::string{} : std::string("a job's name has at most 63 bytes; write a shorter one");
       });
   add_socket(*run, options.socket);
   run->add_option("--sim-env", options.sim_env,
                   "Take over the environment of a daemon with a simulated GPU (daemon), or not (none)")
       ->check(one_of({"daemon", "none"}))
       ->capture_default_str();
-  run->add_flag("--dry-run", options.dry_run,
-                "Print what would be set, as a shell script, and start nothing");
+  run->add_flag("--dry-run", options.dry_run, "Print what would be set, as a shell script, and start nothing");
   run->add_flag("--json", options.json, "With --dry-run: print JSON");
   run->add_flag("-v,--verbose", options.verbose, "Print what is set, on standard error");
   run->prefix_command();
@@ -110,11 +104,9 @@ void add_status(CLI::App& app, StatusOptions& options) {
 }
 
 void add_doctor(CLI::App& app, DoctorOptions& options) {
-  CLI::App* doctor =
-      app.add_subcommand("doctor", "Check whether vramd can work here, and say what to do if not");
+  CLI::App* doctor = app.add_subcommand("doctor", "Check whether vramd can work here, and say what to do if not");
   doctor->add_flag("--json", options.json, "Print the checks as JSON");
-  doctor->add_option("--config", options.config, "Policy file to check (default: the one the daemon uses)")
-      ->type_name("FILE");
+  doctor->add_option("--config", options.config, "Policy file to check (default: the one the daemon uses)")->type_name("FILE");
   add_socket(*doctor, options.socket);
   doctor->footer("Exit codes: 0 all well, 1 findings, 2 wrong usage.");
 }
@@ -130,12 +122,8 @@ void add_policy(CLI::App& app, PolicyCheckOptions& options) {
 }
 
 void add_completion(CLI::App& app, CompletionOptions& options) {
-  CLI::App* completion =
-      app.add_subcommand("completion", "Print a script that completes vramctl's commands and options");
-  completion->add_option("SHELL", options.shell, "Which shell")
-      ->required()
-      ->type_name("NAME")
-      ->check(one_of(kShells));
+  CLI::App* completion = app.add_subcommand("completion", "Print a script that completes vramctl's commands and options");
+  completion->add_option("SHELL", options.shell, "Which shell")->required()->type_name("NAME")->check(one_of(kShells));
   completion->footer("Example: source <(vramctl completion bash)");
 }
 
@@ -149,8 +137,7 @@ void add_probe(CLI::App& app, ProbeOptions& options) {
 }  // namespace
 
 std::shared_ptr<CLI::App> make_application(Options& options) {
-  auto app =
-      std::make_shared<CLI::App>("Command line of vramd, the caching GPU memory allocator daemon", "vramctl");
+  auto app = std::make_shared<CLI::App>("Command line of vramd, the caching GPU memory allocator daemon", "vramctl");
   app->formatter(std::make_shared<HelpText>());
   app->set_version_flag("--version", "vramctl " VRAMD_VERSION);
   app->require_subcommand(1);
@@ -160,8 +147,7 @@ std::shared_ptr<CLI::App> make_application(Options& options) {
   add_policy(*app, options.policy_check);
   add_completion(*app, options.completion);
   add_probe(*app, options.probe);
-  app->footer(
-      "vramctl COMMAND --help says more. Exit codes: 0 ok, 1 finding, 2 wrong usage or configuration.");
+  app->footer("vramctl COMMAND --help says more. Exit codes: 0 ok, 1 finding, 2 wrong usage or configuration.");
   return app;
 }
 

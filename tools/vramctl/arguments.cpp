@@ -47,9 +47,7 @@ std::string chosen_command(const CLI::App& app) {
 Command finish_run(const CLI::App& run, SplitLine line, RunOptions options) {
   std::vector<std::string> rest = run.remaining();
   if (!rest.empty() && line.has_separator)
-    return wrong(
-        "\"" + rest.front() + "\" stands before --; options of vramctl come first, the command after --",
-        "run");
+    return wrong("\"" + rest.front() + "\" stands before --; options of vramctl come first, the command after --", "run");
   if (!rest.empty() && rest.front().starts_with('-'))
     return wrong("unknown option \"" + rest.front() + "\"; put the command after --", "run");
   options.command = line.has_separator ? std::move(line.command) : std::move(rest);
@@ -77,8 +75,7 @@ Command parse_arguments(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     return wrong(error.what(), chosen_command(*app));
   }
-  if (const CLI::App* run = app->get_subcommand("run"); run->parsed())
-    return finish_run(*run, std::move(line), options.run);
+  if (const CLI::App* run = app->get_subcommand("run"); run->parsed()) return finish_run(*run, std::move(line), options.run);
   if (app->got_subcommand("status")) return options.status;
   if (app->got_subcommand("doctor")) return options.doctor;
   if (app->got_subcommand("policy")) return options.policy_check;

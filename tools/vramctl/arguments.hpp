@@ -50,8 +50,8 @@ struct Finished {
   int exit_code = kOk;
 };
 
-using Command = std::variant<RunOptions, StatusOptions, DoctorOptions, PolicyCheckOptions, CompletionOptions,
-                             ProbeOptions, Finished>;
+using Command =
+    std::variant<RunOptions, StatusOptions, DoctorOptions, PolicyCheckOptions, CompletionOptions, ProbeOptions, Finished>;
 
 Command parse_arguments(int argc, const char* const* argv);
 

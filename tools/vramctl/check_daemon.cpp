@@ -22,17 +22,15 @@ CheckResult socket_result(const std::string& path) {
   struct stat about {};
   if (::stat(path.c_str(), &about) != 0) {
     const bool absent = errno == ENOENT;
-    return finding(kSocket, path + ": " + std::strerror(errno),
-                   absent ? "start vramd, or name its socket with --socket or VRAMD_SOCKET"
-                          : "the folder must be open to this user");
+    return finding(
+        kSocket, path + ": " + std::strerror(errno),
+        absent ? "start vramd, or name its socket with --socket or VRAMD_SOCKET" : "the folder must be open to this user");
   }
-  if (!S_ISSOCK(about.st_mode))
-    return finding(kSocket, path + " is no socket", "remove it and start vramd again");
+  if (!S_ISSOCK(about.st_mode)) return finding(kSocket, path + " is no socket", "remove it and start vramd again");
   char mode[8];
   std::snprintf(mode, sizeof mode, "%03o", static_cast<unsigned>(about.st_mode & 0777));
   if (::access(path.c_str(), W_OK) != 0)
-    return finding(kSocket, path + " has mode " + mode + " and may not be used by this user",
-                   "join the group that owns it");
+    return finding(kSocket, path + " has mode " + mode + " and may not be used by this user", "join the group that owns it");
   return ok(kSocket, path + ", mode " + mode);
 }
 
@@ -69,8 +67,8 @@ void check_daemon(const DoctorOptions& options, Results& results, std::optional<
 void check_policy(const std::string& asked, const std::optional<DaemonStatus>& status, Results& results) {
   const std::string file = !asked.empty() ? asked : status ? status->config_file : std::string{};
   if (file.empty()) {
-    results.push_back(skipped(
-        kPolicy, status ? "the daemon has none and uses its defaults" : "none named; --config names one"));
+    results.push_back(
+        skipped(kPolicy, status ? "the daemon has none and uses its defaults" : "none named; --config names one"));
     return;
   }
   if (asked.empty() && !file.starts_with('/')) {
@@ -81,11 +79,9 @@ void check_policy(const std::string& asked, const std::optional<DaemonStatus>& s
   const policy::Parsed parsed = policy::parse_file(file);
   const std::string first = parsed.diagnostics.empty() ? "" : parsed.diagnostics.front().text(file);
   if (!parsed.policy) {
-    results.push_back(
-        finding(kPolicy, first, "vramctl policy check " + shell_quoted(file) + " names all problems"));
+    results.push_back(finding(kPolicy, first, "vramctl policy check " + shell_quoted(file) + " names all problems"));
   } else if (asked.empty() && status && status->last_reload_successful == false) {
-    results.push_back(finding(kPolicy, file + " is good now, but its last reload failed",
-                              "reload it: systemctl reload vramd"));
+    results.push_back(finding(kPolicy, file + " is good now, but its last reload failed", "reload it: systemctl reload vramd"));
   } else {
     const std::size_t warnings = parsed.diagnostics.size();
     results.push_back(ok(kPolicy, file + (warnings == 0 ? " is good"

@@ -33,30 +33,24 @@ CheckResult preload_result(const char* list) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
     std::error_code error;
     if (entry.find('/') != std::string::npos && !std::filesystem::exists(entry, error))
-      return finding(kPreload, "names " + in_quotes(entry) + ", which is not there",
-                     "unset LD_PRELOAD, or correct it");
-    const bool rival = std::any_of(std::begin(kRivals), std::end(kRivals), [&](std::string_view name) {
-      return entry.find(name) != std::string::npos;
-    });
-    if (rival)
-      return finding(kPreload, in_quotes(entry) + " answers the same driver calls as vramd",
-                     "use one of the two");
+      return finding(kPreload, "names " + in_quotes(entry) + ", which is not there", "unset LD_PRELOAD, or correct it");
+    const bool rival = std::any_of(std::begin(kRivals), std::end(kRivals),
+                                   [&](std::string_view name) { return entry.find(name) != std::string::npos; });
+    if (rival) return finding(kPreload, in_quotes(entry) + " answers the same driver calls as vramd", "use one of the two");
   }
   const bool ours = std::string_view(list).find("libvramd.so") != std::string_view::npos;
-  return ok(kPreload, ours ? "set here, so every program started here uses vramd"
-                           : "set to other libraries; vramctl run keeps them");
+  return ok(kPreload,
+            ours ? "set here, so every program started here uses vramd" : "set to other libraries; vramctl run keeps them");
 }
 
 // `words`: what the variable may be.
-void check_word(const Lookup& environment, const char* name, std::span<const std::string_view> words,
-                Results& results) {
+void check_word(const Lookup& environment, const char* name, std::span<const std::string_view> words, Results& results) {
   const char* value = set(environment, name);
   if (value == nullptr) return;
   if (std::find(words.begin(), words.end(), value) != words.end()) {
     results.push_back(ok(name, value));
   } else {
-    results.push_back(
-        finding(name, in_quotes(value) + " is not known and ignored", "write " + policy::one_of(words)));
+    results.push_back(finding(name, in_quotes(value) + " is not known and ignored", "write " + policy::one_of(words)));
   }
 }
 
@@ -64,8 +58,7 @@ void check_limit(const Lookup& environment, Results& results) {
   const char* value = set(environment, "VRAMD_LIMIT");
   if (value == nullptr) return;
   const auto amount = policy::check_amount(value);
-  results.push_back(amount ? ok("VRAMD_LIMIT", value)
-                           : finding("VRAMD_LIMIT", amount.error().what, amount.error().instead));
+  results.push_back(amount ? ok("VRAMD_LIMIT", value) : finding("VRAMD_LIMIT", amount.error().what, amount.error().instead));
 }
 
 }  // namespace
@@ -73,17 +66,14 @@ void check_limit(const Lookup& environment, Results& results) {
 void check_environment(const Lookup& environment, Results& results) {
   results.push_back(preload_result(set(environment, kPreload)));
   if (const char* injection = set(environment, "CUDA_INJECTION64_PATH")) {
-    results.push_back(
-        finding("CUDA_INJECTION64_PATH",
-                in_quotes(injection) + " is a tool that hooks the driver; vramd stays passive beside it",
-                "unset it unless you profile or debug"));
+    results.push_back(finding("CUDA_INJECTION64_PATH",
+                              in_quotes(injection) + " is a tool that hooks the driver; vramd stays passive beside it",
+                              "unset it unless you profile or debug"));
   } else {
     results.push_back(ok("CUDA_INJECTION64_PATH", "not set"));
   }
-  if (const char* disabled = set(environment, "VRAMD_DISABLE");
-      disabled != nullptr && std::strcmp(disabled, "1") == 0)
-    results.push_back(
-        finding("VRAMD_DISABLE", "is 1, so vramd does nothing in programs started here", "unset it"));
+  if (const char* disabled = set(environment, "VRAMD_DISABLE"); disabled != nullptr && std::strcmp(disabled, "1") == 0)
+    results.push_back(finding("VRAMD_DISABLE", "is 1, so vramd does nothing in programs started here", "unset it"));
   check_word(environment, "VRAMD_MODE", kModes, results);
   check_word(environment, "VRAMD_PRIORITY", kPriorities, results);
   check_limit(environment, results);

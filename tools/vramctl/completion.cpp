@@ -14,8 +14,7 @@ namespace {
 struct Node {
   std::string path;  // "" for vramctl itself
   std::vector<std::string> subcommands, options;
-  std::vector<std::pair<std::string, std::vector<std::string>>>
-      values;  // by option, or "" for a positional one
+  std::vector<std::pair<std::string, std::vector<std::string>>> values;  // by option, or "" for a positional one
 };
 
 // "{a,b}" of CLI11's validators as words. Empty for other types.
@@ -77,18 +76,16 @@ std::string bash_script(const std::vector<Node>& nodes) {
       "    case \"$path|$word\" in\n";
   for (const Node& node : nodes) {
     for (const std::string& command : node.subcommands)
-      script += "      '" + node.path + '|' + command + "') path='" +
-                (node.path.empty() ? "" : node.path + ' ') + command + "' ;;\n";
+      script +=
+          "      '" + node.path + '|' + command + "') path='" + (node.path.empty() ? "" : node.path + ' ') + command + "' ;;\n";
   }
   script += "    esac\n  done\n  case \"$path|$previous\" in\n";
   for (const Node& node : nodes) {
     for (const auto& [option, values] : node.values)
-      if (!option.empty())
-        script += "    '" + node.path + '|' + option + "') words='" + joined(values) + "' ;;\n";
+      if (!option.empty()) script += "    '" + node.path + '|' + option + "') words='" + joined(values) + "' ;;\n";
   }
   script += "    *) case \"$path\" in\n";
-  for (const Node& node : nodes)
-    script += "      '" + node.path + "') words='" + joined(all_words(node)) + "' ;;\n";
+  for (const Node& node : nodes) script += "      '" + node.path + "') words='" + joined(all_words(node)) + "' ;;\n";
   script +=
       "    esac ;;\n  esac\n"
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"

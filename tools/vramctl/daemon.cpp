@@ -31,29 +31,22 @@ tl::unexpected<NoAnswer> not_connected(const std::string& path, const Error& err
   if (error.code == ErrorCode::invalid_argument)
     return no_answer(Kind::nobody, "the socket's path is too long: " + path, "use one of at most 107 bytes");
   if (error.detail == EACCES || error.detail == EPERM)
-    return no_answer(Kind::denied, "no permission to connect" + at,
-                     "ask the administrator to add you to the socket's group");
+    return no_answer(Kind::denied, "no permission to connect" + at, "ask the administrator to add you to the socket's group");
   if (error.detail == EPROTOTYPE)
     return no_answer(Kind::nonsense, "another program listens" + at, "name vramd's socket with --socket");
   if (error.detail == EAGAIN)
-    return no_answer(Kind::silent, "the daemon does not take connections" + at,
-                     "look at its log; restart it if it hangs");
+    return no_answer(Kind::silent, "the daemon does not take connections" + at, "look at its log; restart it if it hangs");
   return no_answer(Kind::nobody, std::string("no daemon") + at + ": " + std::strerror(error.detail),
                    "start one with `systemctl start vramd`, or by hand with `vramd --socket " + path + "`");
 }
 
 std::string words(protocol::Status status) {
   switch (status) {
-    case protocol::Status::version_mismatch:
-      return "the daemon speaks another version of the protocol";
-    case protocol::Status::refused:
-      return "the daemon does not serve this user";
-    case protocol::Status::too_many:
-      return "the daemon has too many connections";
-    case protocol::Status::unsupported:
-      return "the daemon does not know the request";
-    default:
-      return "the daemon answered with status " + std::to_string(static_cast<std::uint32_t>(status));
+    case protocol::Status::version_mismatch: return "the daemon speaks another version of the protocol";
+    case protocol::Status::refused: return "the daemon does not serve this user";
+    case protocol::Status::too_many: return "the daemon has too many connections";
+    case protocol::Status::unsupported: return "the daemon does not know the request";
+    default: return "the daemon answered with status " + std::to_string(static_cast<std::uint32_t>(status));
   }
 }
 
@@ -89,8 +82,7 @@ class Conversation {
   uid_t peer() const {
     ucred credentials{};
     socklen_t size = sizeof credentials;
-    if (::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
-      return static_cast<uid_t>(-1);
+    if (::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return static_cast<uid_t>(-1);
     return credentials.uid;
   }
 
@@ -99,8 +91,7 @@ class Conversation {
     return no_answer(Kind::silent, "the daemon closed the connection", "look at its log");
   }
   static tl::unexpected<NoAnswer> nonsense() {
-    return no_answer(Kind::nonsense, "what listens there does not speak vramd's protocol",
-                     "name vramd's socket with --socket");
+    return no_answer(Kind::nonsense, "what listens there does not speak vramd's protocol", "name vramd's socket with --socket");
   }
 
   UniqueFd socket_, fd_;
@@ -109,16 +100,14 @@ class Conversation {
 
 tl::expected<std::string, NoAnswer> read_all(int fd, std::uint64_t bytes) {
   struct stat about {};
-  const bool plausible = fd >= 0 && ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode) &&
-                         bytes <= kMaxStatusBytes && static_cast<std::uint64_t>(about.st_size) >= bytes;
-  if (!plausible)
-    return no_answer(Kind::nonsense, "the daemon's status came without its text", "look at the daemon's log");
+  const bool plausible = fd >= 0 && ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && bytes <= kMaxStatusBytes &&
+                         static_cast<std::uint64_t>(about.st_size) >= bytes;
+  if (!plausible) return no_answer(Kind::nonsense, "the daemon's status came without its text", "look at the daemon's log");
   std::string text(bytes, '\0');
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t got = ::pread(fd, text.data() + done, text.size() - done, static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      return no_answer(Kind::nonsense, "the daemon's status cannot be read", "look at the daemon's log");
+    if (got <= 0) return no_answer(Kind::nonsense, "the daemon's status cannot be read", "look at the daemon's log");
     done += static_cast<std::size_t>(got);
   }
   return text;
@@ -145,8 +134,7 @@ tl::expected<DaemonAnswer, NoAnswer> ask_daemon(const std::string& path, Nanos p
   Conversation conversation(*socket, patience);
   auto hello = protocol::make<protocol::Hello>(1);
   hello.role = protocol::Role::admin;
-  if (const auto reply = conversation.ask<protocol::HelloReply>(hello); !reply)
-    return tl::unexpected(reply.error());
+  if (const auto reply = conversation.ask<protocol::HelloReply>(hello); !reply) return tl::unexpected(reply.error());
   const auto reply = conversation.ask<protocol::StatusReply>(protocol::make<protocol::StatusRequest>(2));
   if (!reply) return tl::unexpected(reply.error());
   const UniqueFd fd = conversation.take_fd();

@@ -14,12 +14,9 @@ using State = CheckResult::State;
 
 const char* word(State state) {
   switch (state) {
-    case State::ok:
-      return "ok";
-    case State::finding:
-      return "finding";
-    case State::skipped:
-      return "skipped";
+    case State::ok: return "ok";
+    case State::finding: return "finding";
+    case State::skipped: return "skipped";
   }
   return "?";
 }
@@ -34,10 +31,8 @@ void print(const Results& results) {
 void print_json(const Results& results) {
   auto list = nlohmann::ordered_json::array();
   for (const CheckResult& result : results) {
-    list.push_back(nlohmann::ordered_json{{"check", result.name},
-                                          {"state", word(result.state)},
-                                          {"text", result.text},
-                                          {"remedy", result.remedy}});
+    list.push_back(nlohmann::ordered_json{
+        {"check", result.name}, {"state", word(result.state)}, {"text", result.text}, {"remedy", result.remedy}});
   }
   std::printf("%s\n", list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
@@ -69,9 +64,8 @@ int doctor(const DoctorOptions& options) {
   check_environment(environment, results);
   check_host(results);
   options.json ? print_json(results) : print(results);
-  const auto findings = std::count_if(results.begin(), results.end(), [](const CheckResult& result) {
-    return result.state == State::finding;
-  });
+  const auto findings =
+      std::count_if(results.begin(), results.end(), [](const CheckResult& result) { return result.state == State::finding; });
   if (!options.json) {
     if (findings == 0) {
       std::printf("all well\n");

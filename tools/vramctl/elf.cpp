@@ -60,8 +60,7 @@ std::string newest_glibc(std::string_view file, const Elf64_Ehdr& header) {
     Elf64_Shdr section, strings;
     if (!read_at(file, header.e_shoff + i * std::uint64_t{header.e_shentsize}, section)) return newest;
     if (section.sh_type != SHT_GNU_verneed) continue;
-    if (!read_at(file, header.e_shoff + section.sh_link * std::uint64_t{header.e_shentsize}, strings))
-      return newest;
+    if (!read_at(file, header.e_shoff + section.sh_link * std::uint64_t{header.e_shentsize}, strings)) return newest;
     int left = kMostEntries;
     std::uint64_t need_at = section.sh_offset;
     Elf64_Verneed need;
@@ -70,10 +69,9 @@ std::string newest_glibc(std::string_view file, const Elf64_Ehdr& header) {
       Elf64_Vernaux entry;
       for (int count = 0; count < need.vn_cnt && left-- > 0 && read_at(file, entry_at, entry); ++count) {
         const std::string name = text_at(file, strings.sh_offset + entry.vna_name);
-        const bool numbered = name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
-                              name[kPrefix.size()] >= '0' && name[kPrefix.size()] <= '9';
-        if (numbered && version_less(newest, name.substr(kPrefix.size())))
-          newest = name.substr(kPrefix.size());
+        const bool numbered = name.starts_with(kPrefix) && name.size() > kPrefix.size() && name[kPrefix.size()] >= '0' &&
+                              name[kPrefix.size()] <= '9';
+        if (numbered && version_less(newest, name.substr(kPrefix.size()))) newest = name.substr(kPrefix.size());
         if (entry.vna_next == 0) break;
         entry_at += entry.vna_next;
       }
@@ -126,8 +124,6 @@ std::uint16_t own_machine() {
   return kMachine;
 }
 
-bool version_less(const std::string& a, const std::string& b) {
-  return ::strverscmp(a.c_str(), b.c_str()) < 0;
-}
+bool version_less(const std::string& a, const std::string& b) { return ::strverscmp(a.c_str(), b.c_str()) < 0; }
 
 }  // namespace vramd::ctl

@@ -12,7 +12,7 @@ struct ElfFacts {
   std::uint16_t machine = 0;       // EM_X86_64 and so on
   bool has_interpreter = false;    // PT_INTERP: started by the dynamic linker, which is what obeys LD_PRELOAD
   bool is_shared_library = false;  // ET_DYN
-  std::string newest_glibc;  // highest GLIBC_x.y that it needs, "" = none; only of files of our own class
+  std::string newest_glibc;        // highest GLIBC_x.y that it needs, "" = none; only of files of our own class
 };
 
 // Empty when the file cannot be read or is no ELF. Nothing in the file is trusted: offsets are checked.

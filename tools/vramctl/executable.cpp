@@ -24,8 +24,7 @@ bool is_folder(const std::string& path) {
 
 tl::unexpected<NotRunnable> not_executable(const std::string& path) {
   return tl::unexpected(NotRunnable{
-      kNotExecutable,
-      path + (is_folder(path) ? " is a folder, not a program" : " is not executable; chmod +x makes it so")});
+      kNotExecutable, path + (is_folder(path) ? " is a folder, not a program" : " is not executable; chmod +x makes it so")});
 }
 
 bool runnable(const std::string& path) { return ::access(path.c_str(), X_OK) == 0 && !is_folder(path); }
@@ -51,17 +50,14 @@ std::string other_rights(const std::string& path) {
   struct stat about {};
   if (::stat(path.c_str(), &about) != 0) return {};
   if ((about.st_mode & S_ISUID) != 0 && about.st_uid != ::getuid()) return "it is setuid";
-  if ((about.st_mode & S_ISGID) != 0 && (about.st_mode & S_IXGRP) != 0 && about.st_gid != ::getgid())
-    return "it is setgid";
-  if (::getuid() != 0 && ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0)
-    return "it has file capabilities";
+  if ((about.st_mode & S_ISGID) != 0 && (about.st_mode & S_IXGRP) != 0 && about.st_gid != ::getgid()) return "it is setgid";
+  if (::getuid() != 0 && ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0) return "it has file capabilities";
   return {};
 }
 
 }  // namespace
 
-tl::expected<std::string, NotRunnable> find_executable(const std::string& command,
-                                                       const Lookup& environment) {
+tl::expected<std::string, NotRunnable> find_executable(const std::string& command, const Lookup& environment) {
   if (command.empty()) return tl::unexpected(NotRunnable{kNotFound, "the command is empty"});
   if (command.find('/') != std::string::npos) {
     if (::access(command.c_str(), F_OK) != 0)
@@ -77,13 +73,11 @@ tl::expected<std::string, NotRunnable> find_executable(const std::string& comman
     const std::string folder = folders.substr(start, end - start);
     const std::string candidate = (folder.empty() ? "." : folder) + '/' + command;
     if (runnable(candidate)) return candidate;
-    if (blocked.empty() && ::access(candidate.c_str(), F_OK) == 0 && !is_folder(candidate))
-      blocked = candidate;
+    if (blocked.empty() && ::access(candidate.c_str(), F_OK) == 0 && !is_folder(candidate)) blocked = candidate;
     start = end + 1;
   }
   if (!blocked.empty()) return not_executable(blocked);
-  return tl::unexpected(
-      NotRunnable{kNotFound, command + " is not in PATH; write its path, or check the spelling"});
+  return tl::unexpected(NotRunnable{kNotFound, command + " is not in PATH; write its path, or check the spelling"});
 }
 
 std::vector<std::string> preload_obstacles(const std::string& path) {

@@ -20,8 +20,7 @@ std::string size_text(std::uint64_t bytes) {
 }
 
 std::string duration_text(std::uint64_t seconds) {
-  const auto two = [](std::uint64_t large, const char* large_unit, std::uint64_t small,
-                      const char* small_unit) {
+  const auto two = [](std::uint64_t large, const char* large_unit, std::uint64_t small, const char* small_unit) {
     return std::to_string(large) + ' ' + large_unit + ' ' + std::to_string(small) + ' ' + small_unit;
   };
   const std::uint64_t minutes = seconds / 60, hours = minutes / 60, days = hours / 24;
@@ -32,8 +31,7 @@ std::string duration_text(std::uint64_t seconds) {
 }
 
 std::string shell_quoted(const std::string& text) {
-  constexpr std::string_view kSafe =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  constexpr std::string_view kSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
   if (!text.empty() && text.find_first_not_of(kSafe) == std::string::npos) return text;
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);

@@ -49,25 +49,21 @@ std::string prepended(const std::string& item, const char* list, const char* sep
 std::vector<std::pair<std::string, std::string>> simulator_variables(
     const std::vector<std::pair<std::string, std::string>>& environment) {
   std::vector<std::pair<std::string, std::string>> taken;
-  std::copy_if(environment.begin(), environment.end(), std::back_inserter(taken), [](const auto& variable) {
-    return variable.first == kLibraryPath || variable.first.starts_with("SIM_");
-  });
+  std::copy_if(environment.begin(), environment.end(), std::back_inserter(taken),
+               [](const auto& variable) { return variable.first == kLibraryPath || variable.first.starts_with("SIM_"); });
   return taken;
 }
 
-std::vector<Variable> plan_environment(const RunOptions& options, const LaunchFacts& facts,
-                                       const Lookup& environment) {
+std::vector<Variable> plan_environment(const RunOptions& options, const LaunchFacts& facts, const Lookup& environment) {
   Plan plan(environment);
-  plan.set("LD_PRELOAD", prepended(facts.library, environment("LD_PRELOAD"), ": "),
-           "puts vramd into the program");
+  plan.set("LD_PRELOAD", prepended(facts.library, environment("LD_PRELOAD"), ": "), "puts vramd into the program");
   plan.set("VRAMD_MODE", options.mode, "--mode");
   plan.set("VRAMD_LIMIT", options.limit, "--limit");
   plan.set("VRAMD_PRIORITY", options.priority, "--priority");
   plan.set("VRAMD_JOB", options.job, "--job");
   // A daemon that answered here must be the one that the program finds, from whatever folder and environment.
   const bool asked = !options.socket.empty();
-  plan.set("VRAMD_SOCKET", asked ? options.socket : facts.socket,
-           asked ? "--socket" : "the daemon that answers here");
+  plan.set("VRAMD_SOCKET", asked ? options.socket : facts.socket, asked ? "--socket" : "the daemon that answers here");
   for (const auto& [name, value] : facts.simulated_gpu) {
     if (name == kLibraryPath) {
       // Several folders may come at once; the last one prepended stands first.
@@ -87,8 +83,7 @@ std::vector<Variable> plan_environment(const RunOptions& options, const LaunchFa
   const bool pools = options.mode.empty() || options.mode == "pool";
   if (pools) {
     plan.set_default("XLA_PYTHON_CLIENT_PREALLOCATE", "false", "else JAX takes most of the GPU at its start");
-    plan.set_default("TF_FORCE_GPU_ALLOW_GROWTH", "true",
-                     "else TensorFlow takes all of the GPU at its start");
+    plan.set_default("TF_FORCE_GPU_ALLOW_GROWTH", "true", "else TensorFlow takes all of the GPU at its start");
   }
   return plan.take();
 }

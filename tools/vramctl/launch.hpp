@@ -15,15 +15,13 @@ struct Variable {
 };
 
 struct LaunchFacts {
-  std::string library;  // absolute path of libvramd.so
-  std::string socket;   // of the daemon that answered; empty = none did
-  std::vector<std::pair<std::string, std::string>>
-      simulated_gpu;  // what the daemon says its simulated GPU needs
+  std::string library;                                             // absolute path of libvramd.so
+  std::string socket;                                              // of the daemon that answered; empty = none did
+  std::vector<std::pair<std::string, std::string>> simulated_gpu;  // what the daemon says its simulated GPU needs
 };
 
 // In the order in which they are printed. Variables that keep their value are not in it.
-std::vector<Variable> plan_environment(const RunOptions& options, const LaunchFacts& facts,
-                                       const Lookup& environment);
+std::vector<Variable> plan_environment(const RunOptions& options, const LaunchFacts& facts, const Lookup& environment);
 
 // `item` before the entries of a list such as LD_PRELOAD, without a second copy of it.
 std::string prepended(const std::string& item, const char* list, const char* separators);

@@ -15,8 +15,7 @@ tl::expected<std::string, NoLibrary> usable(const fs::path& path) {
   if (error) return tl::unexpected(NoLibrary{"no libvramd.so at " + path.string(), ""});
   // The dynamic linker takes both for separators and has no way to quote them.
   if (absolute.find_first_of(" :") != std::string::npos)
-    return tl::unexpected(
-        NoLibrary{"LD_PRELOAD cannot name " + absolute, "move it to a path without spaces and colons"});
+    return tl::unexpected(NoLibrary{"LD_PRELOAD cannot name " + absolute, "move it to a path without spaces and colons"});
   if (!fs::is_regular_file(absolute, error))
     return tl::unexpected(NoLibrary{absolute + " is no file", "name libvramd.so itself"});
   return absolute;
@@ -33,8 +32,7 @@ tl::expected<std::string, NoLibrary> find_library(const Lookup& environment) {
   const char* named = environment("VRAMD_LIBRARY");
   if (named != nullptr && *named != '\0') {
     auto library = usable(named);
-    if (!library && library.error().remedy.empty())
-      library.error().remedy = "correct VRAMD_LIBRARY, or unset it";
+    if (!library && library.error().remedy.empty()) library.error().remedy = "correct VRAMD_LIBRARY, or unset it";
     return library;
   }
   const fs::path folder = fs::path(own_path()).parent_path();
@@ -45,8 +43,7 @@ tl::expected<std::string, NoLibrary> find_library(const Lookup& environment) {
     if (fs::exists(candidate, error)) return usable(candidate);
     looked += (looked.empty() ? "" : " or ") + candidate.string();
   }
-  return tl::unexpected(
-      NoLibrary{"no libvramd.so at " + looked, "install it there, or name it in VRAMD_LIBRARY"});
+  return tl::unexpected(NoLibrary{"no libvramd.so at " + looked, "install it there, or name it in VRAMD_LIBRARY"});
 }
 
 }  // namespace vramd::ctl

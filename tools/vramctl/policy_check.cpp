@@ -53,8 +53,7 @@ int policy_check(const PolicyCheckOptions& options) {
     if (!parsed.policy || (options.strict && !parsed.diagnostics.empty())) exit_code = kFinding;
     if (parsed.policy && !options.json) std::printf("%s: ok\n", name.c_str());
   }
-  if (options.json)
-    std::printf("%s\n", list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  if (options.json) std::printf("%s\n", list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   return exit_code;
 }
 

@@ -40,8 +40,7 @@ Json device_facts(void* library, int index) {
   CUdevice device;
   if (get == nullptr || get(&device, index) != CUDA_SUCCESS) return facts;
   char name_text[256] = {};
-  if (name != nullptr && name(name_text, sizeof name_text - 1, device) == CUDA_SUCCESS)
-    facts["name"] = name_text;
+  if (name != nullptr && name(name_text, sizeof name_text - 1, device) == CUDA_SUCCESS) facts["name"] = name_text;
   CUuuid id;
   if (uuid != nullptr && uuid(&id, device) == CUDA_SUCCESS) facts["uuid"] = uuid_text(id);
   std::size_t bytes = 0;
@@ -60,8 +59,7 @@ Json driver_facts(void* library) {
   const auto init = find<decltype(cuInit)>(library, "cuInit");
   const auto version = find<decltype(cuDriverGetVersion)>(library, "cuDriverGetVersion");
   const auto count = find<decltype(cuDeviceGetCount)>(library, "cuDeviceGetCount");
-  if (init == nullptr || version == nullptr || count == nullptr)
-    return {{"error", "it lacks cuInit and its kind"}};
+  if (init == nullptr || version == nullptr || count == nullptr) return {{"error", "it lacks cuInit and its kind"}};
   Json facts;
   int number = 0;
   if (version(&number) == CUDA_SUCCESS) facts["version"] = number;

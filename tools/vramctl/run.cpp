@@ -45,16 +45,15 @@ void ask_about_gpus(const RunOptions& options, Launch& launch, LaunchFacts& fact
   if (!status || options.sim_env == "none") return;
   facts.simulated_gpu = simulator_variables(status->environment);
   if (!facts.simulated_gpu.empty() && !answer->may_choose_libraries()) {
-    launch.notes.push_back("the daemon offers a simulated GPU but runs as another user (uid " +
-                           std::to_string(answer->uid) + "); its environment is not taken over");
+    launch.notes.push_back("the daemon offers a simulated GPU but runs as another user (uid " + std::to_string(answer->uid) +
+                           "); its environment is not taken over");
     facts.simulated_gpu.clear();
   }
 }
 
 void print_script(const Launch& launch) {
   for (const Variable& variable : launch.variables)
-    std::printf("export %s=%s  # %s\n", variable.name.c_str(), shell_quoted(variable.value).c_str(),
-                variable.why.c_str());
+    std::printf("export %s=%s  # %s\n", variable.name.c_str(), shell_quoted(variable.value).c_str(), variable.why.c_str());
   std::string line = "exec";
   for (const std::string& word : launch.command) line += ' ' + shell_quoted(word);
   std::printf("%s\n", line.c_str());
@@ -64,16 +63,13 @@ void print_json(const Launch& launch) {
   using Json = nlohmann::ordered_json;
   Json environment = Json::object();
   for (const Variable& variable : launch.variables) environment[variable.name] = variable.value;
-  const Json json{{"environment", environment},
-                  {"executable", launch.executable},
-                  {"command", launch.command},
-                  {"notes", launch.notes}};
+  const Json json{
+      {"environment", environment}, {"executable", launch.executable}, {"command", launch.command}, {"notes", launch.notes}};
   std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
 int execute(const Launch& launch) {
-  for (const Variable& variable : launch.variables)
-    ::setenv(variable.name.c_str(), variable.value.c_str(), 1);
+  for (const Variable& variable : launch.variables) ::setenv(variable.name.c_str(), variable.value.c_str(), 1);
   std::vector<char*> words;
   for (const std::string& word : launch.command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -107,8 +103,7 @@ int run(const RunOptions& options) {
   RunOptions resolved = options;
   resolved.socket = absolute(options.socket);
   if (options.mode != "off") ask_about_gpus(resolved, launch, facts);
-  for (std::string& obstacle : preload_obstacles(launch.executable))
-    launch.notes.push_back("warning: " + std::move(obstacle));
+  for (std::string& obstacle : preload_obstacles(launch.executable)) launch.notes.push_back("warning: " + std::move(obstacle));
   const char* disabled = environment("VRAMD_DISABLE");
   if (disabled != nullptr && std::strcmp(disabled, "1") == 0)
     launch.notes.push_back("warning: VRAMD_DISABLE=1 is set, so vramd does nothing in the program; unset it");

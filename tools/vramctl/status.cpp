@@ -12,9 +12,7 @@ namespace {
 
 using policy::printable;  // a session chooses its name; it must not move the reader's cursor
 
-std::string known(const std::string& text, const char* otherwise) {
-  return text.empty() ? otherwise : printable(text);
-}
+std::string known(const std::string& text, const char* otherwise) { return text.empty() ? otherwise : printable(text); }
 
 std::string heading(const DaemonStatus& status) {
   std::string line = "vramd " + known(status.version, "of unknown version");
@@ -52,8 +50,7 @@ std::string session_line(const SessionStatus& session, const SessionDevice* devi
     if (device->charged != 0) line += " (" + size_text(device->charged) + " of it outside the pool)";
   }
   if (!session.job.empty()) line += "  job " + printable(session.job);
-  if (!session.container.empty() && session.container != "host")
-    line += "  container " + printable(session.container);
+  if (!session.container.empty() && session.container != "host") line += "  container " + printable(session.container);
   if (!session.mode.empty()) line += "  " + printable(session.mode);
   if (!session.priority.empty()) line += "  " + printable(session.priority);
   if (device != nullptr && !device->source.empty()) line += "  source " + printable(device->source);
@@ -102,8 +99,7 @@ int status(const StatusOptions& options) {
   }
   const auto values = read_status(answer->status);
   if (!values) {
-    std::fprintf(stderr,
-                 "vramctl: the daemon's status is no JSON\n  use vramctl and vramd of the same version\n");
+    std::fprintf(stderr, "vramctl: the daemon's status is no JSON\n  use vramctl and vramd of the same version\n");
     return kFinding;
   }
   const std::string text = options.json ? pretty_json(answer->status) + '\n' : status_text(*values);

@@ -111,8 +111,8 @@ bool AddressSpace::permitted(const Touch& touch, int device) {
       const auto wanted = touch.write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ;
       const int home = range->device >= 0 ? range->device : kHostAccess;
       // Copies across devices are staged by the driver: the right of the memory's own device is enough.
-      const auto granted = std::max(range->access[static_cast<std::size_t>(device)],
-                                    range->access[static_cast<std::size_t>(home)]);
+      const auto granted =
+          std::max(range->access[static_cast<std::size_t>(device)], range->access[static_cast<std::size_t>(home)]);
       if ((granted & wanted) != wanted) return false;
     } else if (touch.end > range->end()) {
       return false;
@@ -136,8 +136,8 @@ bool AddressSpace::end_touching(Busy& busy) {
   return !busy.torn;
 }
 
-void AddressSpace::wait_untouched(std::unique_lock<std::mutex>& lock, std::uintptr_t begin,
-                                  std::uintptr_t end, const char* call) {
+void AddressSpace::wait_untouched(std::unique_lock<std::mutex>& lock, std::uintptr_t begin, std::uintptr_t end,
+                                  const char* call) {
   const auto overlaps = [&](const Busy* busy) {
     return std::ranges::any_of(busy->touches, [&](const Touch& t) { return t.begin < end && begin < t.end; });
   };

@@ -33,8 +33,7 @@ enum class RangeKind {
 };
 
 constexpr int kHostAccess = kMaxDevices;
-using AccessTable =
-    std::array<std::uint8_t, kMaxDevices + 1>;  // CUmemAccess_flags per device ordinal, then the host
+using AccessTable = std::array<std::uint8_t, kMaxDevices + 1>;  // CUmemAccess_flags per device ordinal, then the host
 
 struct Range {
   std::uintptr_t base = 0;
@@ -97,8 +96,7 @@ class AddressSpace {
   bool end_touching(Busy& busy);
   // Waits until no worker touches the span. A worker that does makes this a misuse: the GPU would have
   // faulted.
-  void wait_untouched(std::unique_lock<std::mutex>& lock, std::uintptr_t begin, std::uintptr_t end,
-                      const char* call);
+  void wait_untouched(std::unique_lock<std::mutex>& lock, std::uintptr_t begin, std::uintptr_t end, const char* call);
 
  private:
   std::map<std::uintptr_t, Range> ranges_;

@@ -38,13 +38,11 @@ std::uintptr_t Slab::take() {
   return base_ + index * block_size();
 }
 
-void Slab::give(std::uintptr_t block) {
-  free_.push_back(static_cast<std::uint16_t>((block - base_) / block_size()));
-}
+void Slab::give(std::uintptr_t block) { free_.push_back(static_cast<std::uint16_t>((block - base_) / block_size())); }
 
 CUresult Blocks::allocate(int ordinal, std::uint32_t place, std::size_t size, Range*& range) {
-  const CUresult result = size < kSlabLimit ? allocate_small(ordinal, place, size, range)
-                                            : allocate_large(ordinal, place, size, range);
+  const CUresult result =
+      size < kSlabLimit ? allocate_small(ordinal, place, size, range) : allocate_large(ordinal, place, size, range);
   if (result == CUDA_SUCCESS) poison(range->base, range->size);
   return result;
 }
@@ -88,8 +86,7 @@ CUresult Blocks::allocate_large(int ordinal, std::uint32_t place, std::size_t si
   return CUDA_SUCCESS;
 }
 
-CUresult Blocks::new_mapped_chunk(std::uint32_t place, std::size_t size, Chunk*& chunk,
-                                  std::uintptr_t& base) {
+CUresult Blocks::new_mapped_chunk(std::uint32_t place, std::size_t size, Chunk*& chunk, std::uintptr_t& base) {
   ChunkInfo info;
   info.place = place;
   info.size = size;

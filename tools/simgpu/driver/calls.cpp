@@ -69,8 +69,7 @@ struct Watch {
       const std::size_t colon = item.find(':');
       const std::size_t equals = item.find('=');
       if (colon == std::string::npos || equals == std::string::npos || equals < colon) {
-        log_line("simgpu: SIM_FAIL: \"%s\" is not understood; write name:n=code, for example cuMemCreate:3=2",
-                 item.c_str());
+        log_line("simgpu: SIM_FAIL: \"%s\" is not understood; write name:n=code, for example cuMemCreate:3=2", item.c_str());
         continue;
       }
       auto failure = std::make_unique<Failure>();

@@ -68,8 +68,7 @@ CUresult end_capture(const StreamRef& stream, std::shared_ptr<Graph>& graph) {
   leave(*stream, *capture);
   if (capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   for (const auto& [other, branch] : capture->branches) {
-    if (other != capture->origin && branch.joined < branch.last_node)
-      return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    if (other != capture->origin && branch.joined < branch.last_node) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
   }
   graph = capture->graph;
   return CUDA_SUCCESS;
@@ -136,15 +135,12 @@ bool capture_event_wait(const StreamRef& stream, Event& event, CUresult& result)
 }
 
 bool capture_forbids() {
-  if (active_captures.load(std::memory_order_acquire) == 0 || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-    return false;
+  if (active_captures.load(std::memory_order_acquire) == 0 || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
   const std::lock_guard lock(capture_mutex());
   bool forbidden = false;
   for (const auto& capture : captures()) {
-    const bool own =
-        capture->owner == std::this_thread::get_id() && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-    const bool global =
-        capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    const bool own = capture->owner == std::this_thread::get_id() && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    const bool global = capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (own || global) capture->invalid = forbidden = true;
   }
   return forbidden;
@@ -164,8 +160,6 @@ bool is_capturing(const Stream& stream) {
   return stream.capture != nullptr;
 }
 
-CUstreamCaptureMode exchange_capture_mode(CUstreamCaptureMode mode) {
-  return std::exchange(thread_mode, mode);
-}
+CUstreamCaptureMode exchange_capture_mode(CUstreamCaptureMode mode) { return std::exchange(thread_mode, mode); }
 
 }  // namespace simgpu

@@ -7,8 +7,7 @@ namespace simgpu {
 CUresult ChunkTable::create(ChunkInfo info, Chunk*& chunk) {
   if (const CUresult result = control_.create(info)) return result;
   constexpr std::uint64_t kPoisonLimit = 32u << 20;  // poison is real memory
-  if (settings().poison && info.size <= kPoisonLimit)
-    control_.files().fill(info.place, info.offset, info.size, 0xDB);
+  if (settings().poison && info.size <= kPoisonLimit) control_.files().fill(info.place, info.offset, info.size, 0xDB);
   auto owned = std::make_unique<Chunk>();
   owned->info = info;
   chunk = owned.get();

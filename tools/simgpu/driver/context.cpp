@@ -50,8 +50,7 @@ void Context::set_fault(CUresult error) {
 }
 
 CUresult Context::activate() {
-  if (const CUresult result =
-          control().charge_context(static_cast<int>(place_of(device)), settings().context_bytes))
+  if (const CUresult result = control().charge_context(static_cast<int>(place_of(device)), settings().context_bytes))
     return result;
   fault_.store(CUDA_SUCCESS);
   alive_.store(true, std::memory_order_release);
@@ -141,8 +140,8 @@ std::vector<Point> Context::implicit_order(const Stream& stream) {
 
 Context* find_context(CUcontext handle) {
   const std::lock_guard lock(contexts().mutex);
-  const auto found = std::ranges::find_if(
-      contexts().all, [&](const auto& context) { return handle_of(context.get()) == handle; });
+  const auto found =
+      std::ranges::find_if(contexts().all, [&](const auto& context) { return handle_of(context.get()) == handle; });
   return found == contexts().all.end() ? nullptr : found->get();
 }
 
@@ -189,8 +188,7 @@ CUresult usable_context(Context*& context) {
 
 bool device_has_context(int device) {
   const std::lock_guard lock(contexts().mutex);
-  return std::ranges::any_of(contexts().all,
-                             [&](const auto& c) { return c->device == device && c->alive(); });
+  return std::ranges::any_of(contexts().all, [&](const auto& c) { return c->device == device && c->alive(); });
 }
 
 }  // namespace simgpu

@@ -30,14 +30,10 @@ CUresult chosen_context(CUcontext handle, Context*& context) {
 
 std::size_t default_limit(CUlimit limit) {
   switch (limit) {
-    case CU_LIMIT_STACK_SIZE:
-      return 1024;
-    case CU_LIMIT_PRINTF_FIFO_SIZE:
-      return 1u << 20;
-    case CU_LIMIT_MALLOC_HEAP_SIZE:
-      return 8u << 20;
-    default:
-      return 0;
+    case CU_LIMIT_STACK_SIZE: return 1024;
+    case CU_LIMIT_PRINTF_FIFO_SIZE: return 1u << 20;
+    case CU_LIMIT_MALLOC_HEAP_SIZE: return 8u << 20;
+    default: return 0;
   }
 }
 
@@ -98,8 +94,7 @@ CUresult cuCtxCreate_v2(CUcontext* handle, unsigned int flags, CUdevice device) 
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxCreate_v3(CUcontext* handle, CUexecAffinityParam*, int affinities, unsigned int flags,
-                        CUdevice device) {
+CUresult cuCtxCreate_v3(CUcontext* handle, CUexecAffinityParam*, int affinities, unsigned int flags, CUdevice device) {
   return affinities != 0 ? CUDA_ERROR_NOT_SUPPORTED : impl::cuCtxCreate_v2(handle, flags, device);
 }
 

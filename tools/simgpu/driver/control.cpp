@@ -37,9 +37,8 @@ bool initialise_mutex(pthread_mutex_t* mutex) {
 }
 
 CUresult refuse(const std::string& path, const char* what) {
-  std::fprintf(stderr,
-               "simgpu: %s: %s (%s). Remove the folder, or choose another one with SIM_DIR or SIM_NAME\n",
-               path.c_str(), what, std::strerror(errno));
+  std::fprintf(stderr, "simgpu: %s: %s (%s). Remove the folder, or choose another one with SIM_DIR or SIM_NAME\n", path.c_str(),
+               what, std::strerror(errno));
   return CUDA_ERROR_OPERATING_SYSTEM;
 }
 
@@ -145,13 +144,10 @@ bool Control::take_slot() {
   return false;
 }
 
-std::string Control::slot_path(std::uint32_t slot) const {
-  return settings().folder + "/slots/" + std::to_string(slot);
-}
+std::string Control::slot_path(std::uint32_t slot) const { return settings().folder + "/slots/" + std::to_string(slot); }
 
 std::string Control::token_path(std::uint32_t chunk) const {
-  return settings().folder + "/tokens/" + std::to_string(chunk) + "." +
-         std::to_string(file_->chunks[chunk].generation);
+  return settings().folder + "/tokens/" + std::to_string(chunk) + "." + std::to_string(file_->chunks[chunk].generation);
 }
 
 std::uint64_t Control::used(int device) {
@@ -258,14 +254,7 @@ CUresult Control::adopt(ChunkName name, ChunkInfo& info) {
   if (chunk.state != EntryState::used || chunk.generation != name.generation) return CUDA_ERROR_INVALID_VALUE;
   const std::uint32_t hold = new_hold(name.index);
   if (!hold) return CUDA_ERROR_OUT_OF_MEMORY;
-  info = {name,
-          hold,
-          chunk.place,
-          chunk.offset,
-          chunk.size,
-          chunk.handle_types,
-          chunk.location_type,
-          chunk.rdma_capable != 0};
+  info = {name, hold, chunk.place, chunk.offset, chunk.size, chunk.handle_types, chunk.location_type, chunk.rdma_capable != 0};
   return CUDA_SUCCESS;
 }
 
@@ -340,8 +329,7 @@ void Control::bury(std::uint32_t index) {
 
 bool Control::slot_lives(std::uint32_t slot) {
   const Lock lock(*this);
-  return slot < kMaxSlots && file_->slots[slot].state == EntryState::used &&
-         (slot == slot_ || !abandoned(slot_path(slot)));
+  return slot < kMaxSlots && file_->slots[slot].state == EntryState::used && (slot == slot_ || !abandoned(slot_path(slot)));
 }
 
 int Control::export_token(ChunkName name) {
@@ -369,8 +357,7 @@ void Control::rebuild() {
   for (SlotEntry& slot : file_->slots) {
     slot.first_hold = 0;
     if (slot.state != EntryState::used) continue;
-    for (int device = 0; device < kMaxDevices; ++device)
-      file_->places[device].used += slot.context_bytes[device];
+    for (int device = 0; device < kMaxDevices; ++device) file_->places[device].used += slot.context_bytes[device];
   }
   file_->free_chunks = file_->free_holds = file_->token_only_chunks = 0;
   for (std::uint32_t i = 1; i < file_->chunk_limit; ++i) {

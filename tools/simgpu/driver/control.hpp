@@ -88,8 +88,7 @@ class Control {
   const Profile* profile_ = nullptr;
   DeviceFiles files_;
   std::uint32_t slot_ = 0;
-  vramd::UniqueFd
-      life_;  // locked slot file: inherited by forked children, which so keep this process's memory
+  vramd::UniqueFd life_;  // locked slot file: inherited by forked children, which so keep this process's memory
 };
 
 }  // namespace simgpu

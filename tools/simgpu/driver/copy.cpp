@@ -22,8 +22,7 @@ bool extent_of(const CopySide& side, const CopyRequest& request, std::size_t& ex
   std::size_t slices = 0, rows = 0;
   if (__builtin_mul_overflow(side.slice, request.depth - 1, &slices)) return false;
   if (__builtin_mul_overflow(side.pitch, request.height - 1, &rows)) return false;
-  if (__builtin_add_overflow(slices, rows, &extent) || __builtin_add_overflow(extent, request.width, &extent))
-    return false;
+  if (__builtin_add_overflow(slices, rows, &extent) || __builtin_add_overflow(extent, request.width, &extent)) return false;
   return extent <= UINTPTR_MAX - side.address;
 }
 
@@ -66,11 +65,8 @@ CUresult touching(std::array<Touch, 2> touches, int device, Work work) {
 void copy_rows(const CopyRequest& request, std::uintptr_t destination, std::uintptr_t source) {
   for (std::size_t z = 0; z < request.depth; ++z) {
     for (std::size_t y = 0; y < request.height; ++y) {
-      std::memmove(
-          reinterpret_cast<void*>(destination + z * request.destination.slice +
-                                  y * request.destination.pitch),
-          reinterpret_cast<const void*>(source + z * request.source.slice + y * request.source.pitch),
-          request.width);
+      std::memmove(reinterpret_cast<void*>(destination + z * request.destination.slice + y * request.destination.pitch),
+                   reinterpret_cast<const void*>(source + z * request.source.slice + y * request.source.pitch), request.width);
     }
   }
 }
@@ -81,8 +77,7 @@ void fill_rows(const FillRequest& request) {
     if (request.element == 1) {
       std::memset(reinterpret_cast<void*>(row), static_cast<int>(request.value), request.width);
     } else if (request.element == 2) {
-      std::fill_n(reinterpret_cast<std::uint16_t*>(row), request.width,
-                  static_cast<std::uint16_t>(request.value));
+      std::fill_n(reinterpret_cast<std::uint16_t*>(row), request.width, static_cast<std::uint16_t>(request.value));
     } else {
       std::fill_n(reinterpret_cast<std::uint32_t*>(row), request.width, request.value);
     }
@@ -110,22 +105,18 @@ CUresult copy(const CopyRequest& request) {
   if (request.width == 0 || request.height == 0 || request.depth == 0) return CUDA_SUCCESS;
 
   std::size_t written = 0, read = 0;
-  const bool spans_valid =
-      extent_of(request.destination, request, written) && extent_of(request.source, request, read);
-  if (!spans_valid || !request.destination.address || !request.source.address)
-    return CUDA_ERROR_INVALID_VALUE;
+  const bool spans_valid = extent_of(request.destination, request, written) && extent_of(request.source, request, read);
+  if (!spans_valid || !request.destination.address || !request.source.address) return CUDA_ERROR_INVALID_VALUE;
   const Touch destination{request.destination.address, request.destination.address + written, true,
                           request.destination.device_typed};
-  const Touch source{request.source.address, request.source.address + read, false,
-                     request.source.device_typed};
+  const Touch source{request.source.address, request.source.address + read, false, request.source.device_typed};
   Memory to{}, from{};
   if (const CUresult result = classify(destination, to)) return result;
   if (const CUresult result = classify(source, from)) return result;
 
   const bool capturing = is_capturing(*stream);
   const bool host_to_host = on_host(to) && on_host(from);
-  const bool wait = !capturing && (request.synchronous ? on_host(to) || on_host(from)
-                                                       : host_to_host || to == Memory::pageable);
+  const bool wait = !capturing && (request.synchronous ? on_host(to) || on_host(from) : host_to_host || to == Memory::pageable);
   const bool staged = !capturing && !wait && from == Memory::pageable;
 
   Operation operation;
@@ -135,14 +126,12 @@ CUresult copy(const CopyRequest& request) {
   if (staged) {
     if (const CUresult result = wait_for(stream->last_host_write())) return result;
     operation.run = [=, bytes = stage(source.begin, read)] {
-      return touching({destination, Touch{}}, device, [&] {
-        copy_rows(request, destination.begin, reinterpret_cast<std::uintptr_t>(bytes->data()));
-      });
+      return touching({destination, Touch{}}, device,
+                      [&] { copy_rows(request, destination.begin, reinterpret_cast<std::uintptr_t>(bytes->data())); });
     };
   } else {
     operation.run = [=] {
-      return touching({destination, source}, device,
-                      [&] { copy_rows(request, destination.begin, source.begin); });
+      return touching({destination, source}, device, [&] { copy_rows(request, destination.begin, source.begin); });
     };
   }
   return submit_and_wait(stream, std::move(operation), wait);
@@ -158,8 +147,7 @@ CUresult fill(const FillRequest& request) {
   std::size_t row = 0, extent = 0;
   const bool span_valid = !__builtin_mul_overflow(request.width, std::size_t{request.element}, &row) &&
                           !__builtin_mul_overflow(request.pitch, request.height - 1, &extent) &&
-                          !__builtin_add_overflow(extent, row, &extent) &&
-                          extent <= UINTPTR_MAX - request.address;
+                          !__builtin_add_overflow(extent, row, &extent) && extent <= UINTPTR_MAX - request.address;
   if (!span_valid) return CUDA_ERROR_INVALID_VALUE;
   const Touch destination{request.address, request.address + extent, true, true};
   Memory memory{};
@@ -171,8 +159,7 @@ CUresult fill(const FillRequest& request) {
   operation.run = [=, device = stream->context.device] {
     return touching({destination, Touch{}}, device, [&] { fill_rows(request); });
   };
-  return submit_and_wait(stream, std::move(operation),
-                         request.synchronous && on_host(memory) && !is_capturing(*stream));
+  return submit_and_wait(stream, std::move(operation), request.synchronous && on_host(memory) && !is_capturing(*stream));
 }
 
 }  // namespace simgpu

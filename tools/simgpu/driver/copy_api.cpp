@@ -17,8 +17,8 @@ CUresult linear(CopySide destination, CopySide source, std::size_t size, CUstrea
 }
 
 // One side of a 2D or 3D copy. False for arrays, which don't exist here.
-bool place_side(CUmemorytype type, const void* host, CUdeviceptr device, std::size_t pitch,
-                std::size_t height, CopySide& side) {
+bool place_side(CUmemorytype type, const void* host, CUdeviceptr device, std::size_t pitch, std::size_t height,
+                CopySide& side) {
   if (type == CU_MEMORYTYPE_HOST) side = host_side(host);
   if (type == CU_MEMORYTYPE_DEVICE) side = device_side(device);
   if (type == CU_MEMORYTYPE_UNIFIED) side = any_side(device);
@@ -39,13 +39,12 @@ CUresult shaped(const CUDA_MEMCPY3D* shape, CUstream stream, Form form) {
   // A pitch or height of 0 means "as wide or high as the copy".
   const std::size_t source_pitch = s.srcPitch ? s.srcPitch : s.WidthInBytes;
   const std::size_t target_pitch = s.dstPitch ? s.dstPitch : s.WidthInBytes;
-  const bool pitches_valid =
-      s.srcXInBytes + s.WidthInBytes <= source_pitch && s.dstXInBytes + s.WidthInBytes <= target_pitch;
+  const bool pitches_valid = s.srcXInBytes + s.WidthInBytes <= source_pitch && s.dstXInBytes + s.WidthInBytes <= target_pitch;
   if (s.Height * s.Depth > 1 && !pitches_valid) return CUDA_ERROR_INVALID_VALUE;
-  const bool linear_memory = place_side(s.srcMemoryType, s.srcHost, s.srcDevice, source_pitch,
-                                        s.srcHeight ? s.srcHeight : s.Height, request.source) &&
-                             place_side(s.dstMemoryType, s.dstHost, s.dstDevice, target_pitch,
-                                        s.dstHeight ? s.dstHeight : s.Height, request.destination);
+  const bool linear_memory =
+      place_side(s.srcMemoryType, s.srcHost, s.srcDevice, source_pitch, s.srcHeight ? s.srcHeight : s.Height, request.source) &&
+      place_side(s.dstMemoryType, s.dstHost, s.dstDevice, target_pitch, s.dstHeight ? s.dstHeight : s.Height,
+                 request.destination);
   if (!linear_memory) return CUDA_ERROR_NOT_SUPPORTED;
   request.source.address += s.srcZ * request.source.slice + s.srcY * source_pitch + s.srcXInBytes;
   request.destination.address += s.dstZ * request.destination.slice + s.dstY * target_pitch + s.dstXInBytes;
@@ -104,8 +103,8 @@ bool contexts_exist(CUcontext a, CUcontext b) {
   return first && second && first->alive() && second->alive();
 }
 
-CUresult memset_rows(CUdeviceptr address, std::size_t pitch, std::uint32_t value, unsigned element,
-                     std::size_t width, std::size_t height, CUstream stream, Form form) {
+CUresult memset_rows(CUdeviceptr address, std::size_t pitch, std::uint32_t value, unsigned element, std::size_t width,
+                     std::size_t height, CUstream stream, Form form) {
   if (height > 1 && (pitch % element != 0 || width > pitch / element)) return CUDA_ERROR_INVALID_VALUE;
   return fill({address, pitch, value, element, width, height, stream, form == kSynchronous});
 }
@@ -146,31 +145,24 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUs
   return linear(device_side(dst), device_side(src), size, stream, kAsync);
 }
 
-CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
-                      size_t size) {
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t size) {
   if (!contexts_exist(dst_context, src_context)) return CUDA_ERROR_INVALID_CONTEXT;
   return linear(device_side(dst), device_side(src), size, nullptr, kSynchronous);
 }
 
-CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
-                           size_t size, CUstream stream) {
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t size,
+                           CUstream stream) {
   if (!contexts_exist(dst_context, src_context)) return CUDA_ERROR_INVALID_CONTEXT;
   return linear(device_side(dst), device_side(src), size, stream, kAsync);
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* shape) { return shaped(shape, nullptr, kSynchronous); }
-CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* shape, CUstream stream) {
-  return shaped(shape, stream, kAsync);
-}
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* shape, CUstream stream) { return shaped(shape, stream, kAsync); }
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* shape) { return shaped(shape, nullptr, kSynchronous); }
-CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* shape, CUstream stream) {
-  return shaped(shape, stream, kAsync);
-}
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* shape, CUstream stream) { return shaped(shape, stream, kAsync); }
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* shape) { return shaped(shape, nullptr, kSynchronous); }
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* shape) { return shaped(shape, nullptr, kSynchronous); }
-CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* shape, CUstream stream) {
-  return shaped(shape, stream, kAsync);
-}
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* shape, CUstream stream) { return shaped(shape, stream, kAsync); }
 
 CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count) {
   return memset_rows(dst, 0, value, 1, count, 1, nullptr, kSynchronous);
@@ -184,8 +176,7 @@ CUresult cuMemsetD2D8_v2(CUdeviceptr dst, size_t pitch, unsigned char value, siz
   return memset_rows(dst, pitch, value, 1, width, height, nullptr, kSynchronous);
 }
 
-CUresult cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width, size_t height,
-                           CUstream stream) {
+CUresult cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream) {
   return memset_rows(dst, pitch, value, 1, width, height, stream, kAsync);
 }
 
@@ -201,8 +192,7 @@ CUresult cuMemsetD2D16_v2(CUdeviceptr dst, size_t pitch, unsigned short value, s
   return memset_rows(dst, pitch, value, 2, width, height, nullptr, kSynchronous);
 }
 
-CUresult cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width, size_t height,
-                            CUstream stream) {
+CUresult cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width, size_t height, CUstream stream) {
   return memset_rows(dst, pitch, value, 2, width, height, stream, kAsync);
 }
 
@@ -218,8 +208,7 @@ CUresult cuMemsetD2D32_v2(CUdeviceptr dst, size_t pitch, unsigned int value, siz
   return memset_rows(dst, pitch, value, 4, width, height, nullptr, kSynchronous);
 }
 
-CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height,
-                            CUstream stream) {
+CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height, CUstream stream) {
   return memset_rows(dst, pitch, value, 4, width, height, stream, kAsync);
 }
 

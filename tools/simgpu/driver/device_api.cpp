@@ -151,19 +151,14 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice source,
-                                 CUdevice destination) {
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice source, CUdevice destination) {
   if (!value) return CUDA_ERROR_INVALID_VALUE;
-  if (!valid_device(source) || !valid_device(destination) || source == destination)
-    return CUDA_ERROR_INVALID_DEVICE;
-  *value =
-      attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;  // a PCIe path: no atomics, no arrays, rank 0
+  if (!valid_device(source) || !valid_device(destination) || source == destination) return CUDA_ERROR_INVALID_DEVICE;
+  *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;  // a PCIe path: no atomics, no arrays, rank 0
   return CUDA_SUCCESS;
 }
 
-CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope) {
-  return CUDA_SUCCESS;
-}
+CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope) { return CUDA_SUCCESS; }
 CUresult cuProfilerStart() { return CUDA_SUCCESS; }
 CUresult cuProfilerStop() { return CUDA_SUCCESS; }
 

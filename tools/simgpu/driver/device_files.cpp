@@ -35,11 +35,9 @@ bool DeviceFiles::open(const std::string& folder, std::uint32_t device_count) {
   return true;
 }
 
-bool DeviceFiles::map(std::uint32_t place, std::uint64_t offset, std::uintptr_t address,
-                      std::uint64_t size) const {
+bool DeviceFiles::map(std::uint32_t place, std::uint64_t offset, std::uintptr_t address, std::uint64_t size) const {
   void* const wanted = reinterpret_cast<void*>(address);
-  return ::mmap(wanted, size, PROT_NONE, MAP_SHARED | MAP_FIXED, files_[place].get(),
-                static_cast<off_t>(offset)) == wanted;
+  return ::mmap(wanted, size, PROT_NONE, MAP_SHARED | MAP_FIXED, files_[place].get(), static_cast<off_t>(offset)) == wanted;
 }
 
 void DeviceFiles::punch(std::uint32_t place, std::uint64_t offset, std::uint64_t size) const {
@@ -47,10 +45,8 @@ void DeviceFiles::punch(std::uint32_t place, std::uint64_t offset, std::uint64_t
               static_cast<off_t>(size));
 }
 
-void DeviceFiles::fill(std::uint32_t place, std::uint64_t offset, std::uint64_t size,
-                       unsigned char value) const {
-  void* const window =
-      ::mmap(nullptr, size, PROT_WRITE, MAP_SHARED, files_[place].get(), static_cast<off_t>(offset));
+void DeviceFiles::fill(std::uint32_t place, std::uint64_t offset, std::uint64_t size, unsigned char value) const {
+  void* const window = ::mmap(nullptr, size, PROT_WRITE, MAP_SHARED, files_[place].get(), static_cast<off_t>(offset));
   if (window == MAP_FAILED) return;
   std::memset(window, value, size);
   ::munmap(window, size);

@@ -67,8 +67,7 @@ namespace impl {
 CUresult cuEventCreate(CUevent* handle, unsigned int flags) {
   constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
   if (!handle || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if ((flags & CU_EVENT_INTERPROCESS) != 0 && (flags & CU_EVENT_DISABLE_TIMING) == 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CU_EVENT_INTERPROCESS) != 0 && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   if (const CUresult result = usable_context(context)) return result;
   auto event = std::make_shared<Event>(*context, flags);
@@ -77,15 +76,12 @@ CUresult cuEventCreate(CUevent* handle, unsigned int flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventDestroy_v2(CUevent handle) {
-  return registry<Event>().take(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
+CUresult cuEventDestroy_v2(CUevent handle) { return registry<Event>().take(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) { return record(event, stream); }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
-  return (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) != 0 ? CUDA_ERROR_INVALID_VALUE
-                                                                         : record(event, stream);
+  return (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) != 0 ? CUDA_ERROR_INVALID_VALUE : record(event, stream);
 }
 
 CUresult cuEventQuery(CUevent handle) {
@@ -129,15 +125,13 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   if ((flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = resolve_stream(handle, stream)) return result;
   CUresult result = CUDA_SUCCESS;
-  if (active_captures.load(std::memory_order_acquire) != 0 && capture_event_wait(stream, *event, result))
-    return result;
+  if (active_captures.load(std::memory_order_acquire) != 0 && capture_event_wait(stream, *event, result)) return result;
   Point point;
   {
     const std::lock_guard lock(event->mutex);
     point = event->point;
   }
-  if (point.reached() || point.stream == stream)
-    return CUDA_SUCCESS;  // nothing to wait for that order doesn't give
+  if (point.reached() || point.stream == stream) return CUDA_SUCCESS;  // nothing to wait for that order doesn't give
   Operation operation;
   operation.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
   operation.after.push_back(point);

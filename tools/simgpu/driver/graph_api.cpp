@@ -41,8 +41,7 @@ CUresult run_nodes(const GraphExec& exec, const Context& context) {
 namespace impl {
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  if (!mode || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!mode || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
   *mode = exchange_capture_mode(*mode);
   return CUDA_SUCCESS;
 }
@@ -69,8 +68,8 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
   return impl::cuStreamGetCaptureInfo_v2(handle, status, nullptr, nullptr, nullptr, nullptr);
 }
 
-CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                   CUgraph* graph, const CUgraphNode** dependencies, size_t* count) {
+CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                                   const CUgraphNode** dependencies, size_t* count) {
   StreamRef stream;
   if (!status) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = resolve_stream(handle, stream)) return result;
@@ -88,9 +87,8 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* statu
 }
 
 #if CUDA_VERSION >= 12030
-CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                   CUgraph* graph, const CUgraphNode** dependencies,
-                                   const CUgraphEdgeData** edges, size_t* count) {
+CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                                   const CUgraphNode** dependencies, const CUgraphEdgeData** edges, size_t* count) {
   if (edges) *edges = nullptr;
   return impl::cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count);
 }
@@ -104,17 +102,14 @@ CUresult cuGraphCreate(CUgraph* handle, unsigned int flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphDestroy(CUgraph handle) {
-  return registry<Graph>().take(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
+CUresult cuGraphDestroy(CUgraph handle) { return registry<Graph>().take(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 
 CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
   const auto graph = registry<Graph>().find(handle);
   if (!graph || !count) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(graph->mutex);
   if (nodes) {
-    for (std::size_t i = 0; i < *count; ++i)
-      nodes[i] = i < graph->nodes.size() ? handle_of(graph->nodes[i].get()) : nullptr;
+    for (std::size_t i = 0; i < *count; ++i) nodes[i] = i < graph->nodes.size() ? handle_of(graph->nodes[i].get()) : nullptr;
     *count = std::min(*count, graph->nodes.size());
   } else {
     *count = graph->nodes.size();
@@ -126,8 +121,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned 
   return instantiate(exec, graph, flags);
 }
 
-CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
-                                      CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   if (!params) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = instantiate(exec, graph, params->flags);
   params->hErrNode_out = nullptr;

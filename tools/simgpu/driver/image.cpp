@@ -45,11 +45,10 @@ std::optional<std::string_view> text(Bytes strings, std::uint64_t offset) {
 // ---- Cubin: an ELF file
 // ---------------------------------------------------------------------------------------------
 
-constexpr std::uint16_t kMachineCuda = 190;   // EM_CUDA
-constexpr unsigned char kKernelEntry = 0x10;  // bit of st_other: callable from the host
-constexpr std::uint8_t kFormatSized = 4;      // an .nv.info record that is followed by `size` bytes
-constexpr std::uint8_t kAttributeParameter =
-    0x17;  // {u32 index, u16 ordinal, u16 offset, u32: size in bits 18..31}
+constexpr std::uint16_t kMachineCuda = 190;             // EM_CUDA
+constexpr unsigned char kKernelEntry = 0x10;            // bit of st_other: callable from the host
+constexpr std::uint8_t kFormatSized = 4;                // an .nv.info record that is followed by `size` bytes
+constexpr std::uint8_t kAttributeParameter = 0x17;      // {u32 index, u16 ordinal, u16 offset, u32: size in bits 18..31}
 constexpr std::uint8_t kAttributeRegisters = 0x2f;      // {u32 symbol, u32 count}
 constexpr std::size_t kLargestParameterBuffer = 32764;  // what CUDA 12.1 and later accept
 constexpr std::size_t kMostParameters = 8192;
@@ -59,11 +58,10 @@ class Cubin {
   static std::optional<Cubin> open(Bytes bytes, std::string& error) {
     Cubin cubin(bytes);
     const auto header = read<Elf64_Ehdr>(bytes, 0);
-    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != kMachineCuda)
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
+        header->e_machine != kMachineCuda)
       return fail(error, "not a cubin (64-bit ELF for CUDA)");
-    if (header->e_shentsize != sizeof(Elf64_Shdr))
-      return fail(error, "cubin: section headers of an unknown size");
+    if (header->e_shentsize != sizeof(Elf64_Shdr)) return fail(error, "cubin: section headers of an unknown size");
     // The program headers stand last and are not needed: a file without them has lost its end.
     if (!part(bytes, header->e_phoff, std::uint64_t{header->e_phnum} * sizeof(Elf64_Phdr)))
       return fail(error, "cubin: cut short");
@@ -90,13 +88,11 @@ class Cubin {
     if (found == by_name_.end()) return reject(error, "cubin: no symbol table");
     const Elf64_Shdr& table = sections_[found->second];
     const auto symbols = content(table);
-    if (!symbols || table.sh_link >= sections_.size())
-      return reject(error, "cubin: symbol table outside the file");
+    if (!symbols || table.sh_link >= sections_.size()) return reject(error, "cubin: symbol table outside the file");
     const auto names = content(sections_[table.sh_link]);
     if (!names) return reject(error, "cubin: symbol names outside the file");
 
-    for (std::uint64_t offset = 0; offset + sizeof(Elf64_Sym) <= symbols->size();
-         offset += sizeof(Elf64_Sym)) {
+    for (std::uint64_t offset = 0; offset + sizeof(Elf64_Sym) <= symbols->size(); offset += sizeof(Elf64_Sym)) {
       const Elf64_Sym symbol = *read<Elf64_Sym>(*symbols, offset);
       if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= sections_.size()) continue;
       const auto name = text(*names, symbol.st_name);
@@ -167,13 +163,11 @@ class Cubin {
       const bool whole = for_each_record(*info, [&](std::uint8_t attribute, Bytes payload) {
         const auto owner = read<std::uint32_t>(payload, 0);
         const auto count = read<std::uint32_t>(payload, 4);
-        if (attribute == kAttributeRegisters && count && owner == index)
-          kernel.registers = static_cast<int>(*count & 0xffff);
+        if (attribute == kAttributeRegisters && count && owner == index) kernel.registers = static_cast<int>(*count & 0xffff);
       });
       if (!whole) return reject(error, "cubin: broken .nv.info");
     }
-    if (const Elf64_Shdr* shared = section(".nv.shared." + kernel.name))
-      kernel.static_shared = shared->sh_size;
+    if (const Elf64_Shdr* shared = section(".nv.shared." + kernel.name)) kernel.static_shared = shared->sh_size;
     image.kernels.push_back(std::move(kernel));
     return true;
   }
@@ -208,8 +202,7 @@ class Cubin {
 
   bool read_global(std::string_view name, const Elf64_Sym& symbol, Image& image, std::string& error) const {
     const std::string_view home = names_[symbol.st_shndx];
-    if (!home.starts_with(".nv.global") && !home.starts_with(".nv.constant3"))
-      return true;  // shared memory and the like
+    if (!home.starts_with(".nv.global") && !home.starts_with(".nv.constant3")) return true;  // shared memory and the like
     const Elf64_Shdr& where = sections_[symbol.st_shndx];
     Global global{std::string(name), symbol.st_size, {}};
     if (symbol.st_value > where.sh_size || symbol.st_size > where.sh_size - symbol.st_value)
@@ -218,8 +211,7 @@ class Cubin {
       const auto all = content(where);
       const auto initial = all ? part(*all, symbol.st_value, symbol.st_size) : std::nullopt;
       if (!initial) return reject(error, "cubin: variable " + global.name + " is outside the file");
-      const bool zeros =
-          std::all_of(initial->begin(), initial->end(), [](std::byte b) { return b == std::byte{0}; });
+      const bool zeros = std::all_of(initial->begin(), initial->end(), [](std::byte b) { return b == std::byte{0}; });
       if (!zeros) global.initial.assign(reinterpret_cast<const char*>(initial->data()), initial->size());
     }
     image.globals.push_back(std::move(global));
@@ -288,8 +280,7 @@ bool parse_entry(const FatbinEntry& entry, Bytes payload, Image& image, std::str
   }
   // Grows with what the frame really holds, so that a lie in `raw_size` costs no memory.
   const auto promised = ZSTD_getFrameContentSize(compressed->data(), compressed->size());
-  if (promised == ZSTD_CONTENTSIZE_ERROR ||
-      (promised != ZSTD_CONTENTSIZE_UNKNOWN && promised != entry.raw_size)) {
+  if (promised == ZSTD_CONTENTSIZE_ERROR || (promised != ZSTD_CONTENTSIZE_UNKNOWN && promised != entry.raw_size)) {
     error = "fatbin: a compressed cubin that zstd does not know";
     return false;
   }
@@ -360,8 +351,8 @@ Bytes cubin_extent(const void* data) {
   Elf64_Ehdr header;
   std::memcpy(&header, data, sizeof(header));
   const auto* begin = static_cast<const std::byte*>(data);
-  std::uint64_t end = std::max<std::uint64_t>(
-      sizeof(header), header.e_shoff + std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr));
+  std::uint64_t end =
+      std::max<std::uint64_t>(sizeof(header), header.e_shoff + std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr));
   end = std::max(end, header.e_phoff + std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr));
   for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
     Elf64_Shdr section;
@@ -373,12 +364,10 @@ Bytes cubin_extent(const void* data) {
 
 void add_missing(Image& image, Image&& more) {
   for (Kernel& kernel : more.kernels)
-    if (std::none_of(image.kernels.begin(), image.kernels.end(),
-                     [&](const Kernel& k) { return k.name == kernel.name; }))
+    if (std::none_of(image.kernels.begin(), image.kernels.end(), [&](const Kernel& k) { return k.name == kernel.name; }))
       image.kernels.push_back(std::move(kernel));
   for (Global& global : more.globals)
-    if (std::none_of(image.globals.begin(), image.globals.end(),
-                     [&](const Global& g) { return g.name == global.name; }))
+    if (std::none_of(image.globals.begin(), image.globals.end(), [&](const Global& g) { return g.name == global.name; }))
       image.globals.push_back(std::move(global));
 }
 

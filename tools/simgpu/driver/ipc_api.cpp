@@ -42,13 +42,11 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr dptr) {
   if (!handle) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(memory_mutex());
   const Range* const range = address_space().find(dptr);
-  const bool exportable =
-      range && !range->pool && (range->kind == RangeKind::device || range->kind == RangeKind::slab_block);
+  const bool exportable = range && !range->pool && (range->kind == RangeKind::device || range->kind == RangeKind::slab_block);
   if (!exportable) return CUDA_ERROR_INVALID_VALUE;  // mappings of chunks have their own way of sharing
   const std::uint64_t offset = range->slab ? range->base - range->slab->base() : 0;
-  const Ticket ticket{
-      kIpcMagic, control().own_slot(), control().machine_id(), range->chunk->info.name, offset, range->size,
-      ::getuid()};
+  const Ticket ticket{kIpcMagic, control().own_slot(), control().machine_id(), range->chunk->info.name, offset, range->size,
+                      ::getuid()};
   std::memset(handle, 0, sizeof *handle);
   std::memcpy(handle, &ticket, sizeof ticket);
   return CUDA_SUCCESS;
@@ -59,13 +57,10 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* dptr, CUipcMemHandle handle, unsigne
   if (const CUresult result = usable_context(context)) return result;
   Ticket ticket{};
   std::memcpy(static_cast<void*>(&ticket), &handle, sizeof ticket);
-  if (!dptr || (flags & ~static_cast<unsigned>(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (ticket.magic != kIpcMagic || ticket.machine_id != control().machine_id())
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!dptr || (flags & ~static_cast<unsigned>(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (ticket.magic != kIpcMagic || ticket.machine_id != control().machine_id()) return CUDA_ERROR_INVALID_VALUE;
   if (ticket.user != ::getuid()) return CUDA_ERROR_INVALID_VALUE;
-  if (ticket.slot == control().own_slot())
-    return CUDA_ERROR_INVALID_CONTEXT;  // not in the exporter's own process
+  if (ticket.slot == control().own_slot()) return CUDA_ERROR_INVALID_CONTEXT;  // not in the exporter's own process
   if (!control().slot_lives(ticket.slot)) return CUDA_ERROR_INVALID_VALUE;
 
   const std::lock_guard lock(memory_mutex());

@@ -30,8 +30,7 @@ bool shape_valid(const Shape& s, const Function& function) {
 }
 
 // Copies the parameters out of the program's hands. False when they are given in neither form.
-bool copy_parameters(const Function& function, void** parameters, void** extra,
-                     std::vector<std::byte>& packed) {
+bool copy_parameters(const Function& function, void** parameters, void** extra, std::vector<std::byte>& packed) {
   packed.resize(function.parameter_bytes);
   if (parameters) {
     for (std::size_t i = 0; i < function.kernel.parameters.size(); ++i) {
@@ -70,14 +69,13 @@ CUresult run(SimTwin twin, const Function& function, const Shape& shape, std::ve
   std::vector<void*> pointers;
   pointers.reserve(function.kernel.parameters.size());
   for (const Parameter& p : function.kernel.parameters) pointers.push_back(packed.data() + p.offset);
-  const SimLaunch launch{shape.grid, shape.block, shape.dynamic_shared,
-                         static_cast<unsigned>(pointers.size()), pointers.data()};
+  const SimLaunch launch{shape.grid, shape.block, shape.dynamic_shared, static_cast<unsigned>(pointers.size()),
+                         pointers.data()};
   twin(&launch);
   return CUDA_SUCCESS;
 }
 
-CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters,
-                void** extra) {
+CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters, void** extra) {
   const auto function = registry<Function>().find(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   StreamRef stream;
@@ -100,23 +98,19 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, v
 namespace impl {
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
-                        CUstream stream, void** parameters, void** extra) {
+                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream stream,
+                        void** parameters, void** extra) {
   if (parameters && extra) return CUDA_ERROR_INVALID_VALUE;
-  return launch(function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared}, stream, parameters,
-                extra);
+  return launch(function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared}, stream, parameters, extra);
 }
 
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                                   unsigned int block_z, unsigned int shared, CUstream stream,
-                                   void** parameters) {
-  return launch(function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared}, stream, parameters,
-                nullptr);
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                                   unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
+                                   CUstream stream, void** parameters) {
+  return launch(function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared}, stream, parameters, nullptr);
 }
 
-CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
-                          void** extra) {
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
   if (!config || (parameters && extra)) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     // These would have to record events; the others only tune.

@@ -61,16 +61,13 @@ void write_counts() {
     const std::uint64_t count = call_count(i);
     if (count == 0) continue;
     if (!kFunctions[i].implemented) unimplemented += count;
-    std::fprintf(file, "%s\n    \"%s\": %llu", separator, kFunctions[i].name,
-                 static_cast<unsigned long long>(count));
+    std::fprintf(file, "%s\n    \"%s\": %llu", separator, kFunctions[i].name, static_cast<unsigned long long>(count));
     separator = ",";
   }
-  std::fprintf(file, "\n  },\n  \"unimplemented\": %llu,\n  \"misuse\": {",
-               static_cast<unsigned long long>(unimplemented));
+  std::fprintf(file, "\n  },\n  \"unimplemented\": %llu,\n  \"misuse\": {", static_cast<unsigned long long>(unimplemented));
   separator = "";
   for (const auto& [kind, seen] : misuses().by_kind) {
-    std::fprintf(file, "%s\n    \"%s\": %llu", separator, kind.c_str(),
-                 static_cast<unsigned long long>(seen.count));
+    std::fprintf(file, "%s\n    \"%s\": %llu", separator, kind.c_str(), static_cast<unsigned long long>(seen.count));
     separator = ",";
   }
   std::fprintf(file, "\n  }\n}\n");
@@ -98,8 +95,7 @@ void misuse(const char* kind, const std::string& detail) {
     if (seen.count++ == 0) seen.first = detail;
   }
   if (settings().strict) {
-    std::fprintf(stderr, "simgpu: misuse: %s (%s); SIM_STRICT=1 ends the process here\n", kind,
-                 detail.c_str());
+    std::fprintf(stderr, "simgpu: misuse: %s (%s); SIM_STRICT=1 ends the process here\n", kind, detail.c_str());
     std::abort();
   }
 }

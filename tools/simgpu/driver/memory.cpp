@@ -19,8 +19,8 @@ constexpr std::size_t kPage = 4096;
 std::size_t whole_pages(std::size_t size) { return (size + kPage - 1) / kPage * kPage; }
 
 bool freeable(const Range& range) {
-  return !range.freeing && (range.kind == RangeKind::device || range.kind == RangeKind::slab_block ||
-                            range.kind == RangeKind::managed);
+  return !range.freeing &&
+         (range.kind == RangeKind::device || range.kind == RangeKind::slab_block || range.kind == RangeKind::managed);
 }
 
 CUresult foreign_free(const char* call, CUdeviceptr address) {
@@ -38,9 +38,7 @@ void free_range(std::unique_lock<std::mutex>& lock, std::uintptr_t base, const c
   if (range.pool) range.pool->used -= range.size;
   switch (range.kind) {
     case RangeKind::device:
-    case RangeKind::slab_block:
-      blocks().free(range);
-      break;
+    case RangeKind::slab_block: blocks().free(range); break;
     case RangeKind::pinned:
     case RangeKind::managed:
       space.remove(base);
@@ -48,9 +46,7 @@ void free_range(std::unique_lock<std::mutex>& lock, std::uintptr_t base, const c
       break;
     case RangeKind::registered:
     case RangeKind::ipc:
-    case RangeKind::mapping:
-      space.remove(base);
-      break;
+    case RangeKind::mapping: space.remove(base); break;
   }
 }
 
@@ -115,8 +111,7 @@ CUresult free_in_stream(const StreamRef& stream, CUdeviceptr address) {
   {
     const std::lock_guard lock(memory_mutex());
     Range* const range = address_space().find_base(address);
-    if (!range || !freeable(*range) || range->kind == RangeKind::managed)
-      return foreign_free("cuMemFreeAsync", address);
+    if (!range || !freeable(*range) || range->kind == RangeKind::managed) return foreign_free("cuMemFreeAsync", address);
     range->freeing = true;
   }
   Operation operation;
@@ -130,11 +125,10 @@ CUresult free_in_stream(const StreamRef& stream, CUdeviceptr address) {
   return submit(stream, std::move(operation));
 }
 
-CUresult allocate_host(Context& context, std::size_t size, RangeKind kind, unsigned flags,
-                       std::uintptr_t& address) {
+CUresult allocate_host(Context& context, std::size_t size, RangeKind kind, unsigned flags, std::uintptr_t& address) {
   if (size > SIZE_MAX - kPage) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* const memory = ::mmap(nullptr, whole_pages(size), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const memory =
+      ::mmap(nullptr, whole_pages(size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   address = reinterpret_cast<std::uintptr_t>(memory);
   Range range;

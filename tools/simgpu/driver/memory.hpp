@@ -30,8 +30,7 @@ CUresult free_device(Context& current, CUdeviceptr address);
 CUresult free_in_stream(const StreamRef& stream, CUdeviceptr address);
 
 // Host memory that the driver owns (pinned or managed).
-CUresult allocate_host(Context& context, std::size_t size, RangeKind kind, unsigned flags,
-                       std::uintptr_t& address);
+CUresult allocate_host(Context& context, std::size_t size, RangeKind kind, unsigned flags, std::uintptr_t& address);
 
 // cuMemFreeHost: waits for the owning context, then frees pinned memory.
 CUresult free_host(void* pointer);
@@ -40,8 +39,6 @@ void free_memory_of(const Context& context);
 
 // A copy of the range that contains the address.
 std::optional<Range> look_up(CUdeviceptr address);
-inline std::optional<Range> look_up(const void* address) {
-  return look_up(reinterpret_cast<CUdeviceptr>(address));
-}
+inline std::optional<Range> look_up(const void* address) { return look_up(reinterpret_cast<CUdeviceptr>(address)); }
 
 }  // namespace simgpu

@@ -31,8 +31,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t size) {
   return allocate_device(*context, size, *dptr);
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pitch, size_t width, size_t height,
-                            unsigned int element_size) {
+CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pitch, size_t width, size_t height, unsigned int element_size) {
   constexpr std::size_t kPitchAlignment = 512;
   const bool element_valid = element_size == 4 || element_size == 8 || element_size == 16;
   if (!dptr || !pitch || width == 0 || height == 0 || !element_valid) return CUDA_ERROR_INVALID_VALUE;
@@ -60,16 +59,14 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr dp
 }
 
 CUresult cuMemHostAlloc(void** pointer, size_t size, unsigned int flags) {
-  constexpr unsigned kKnown =
-      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+  constexpr unsigned kKnown = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
   if (!pointer || size == 0 || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   if (const CUresult result = usable_context(context)) return result;
   if (capture_forbids()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   std::uintptr_t address = 0;
   // With unified addressing all pinned memory is mapped for the device, and flags say so.
-  const CUresult result =
-      allocate_host(*context, size, RangeKind::pinned, flags | CU_MEMHOSTALLOC_DEVICEMAP, address);
+  const CUresult result = allocate_host(*context, size, RangeKind::pinned, flags | CU_MEMHOSTALLOC_DEVICEMAP, address);
   if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<void*>(address);
   return result;
 }
@@ -115,8 +112,7 @@ CUresult cuMemHostUnregister(void* pointer) {
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* dptr, void* pointer, unsigned int flags) {
   if (!dptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const auto range = look_up(pointer);
-  if (!range || (range->kind != RangeKind::pinned && range->kind != RangeKind::registered))
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!range || (range->kind != RangeKind::pinned && range->kind != RangeKind::registered)) return CUDA_ERROR_INVALID_VALUE;
   *dptr = reinterpret_cast<CUdeviceptr>(pointer);
   return CUDA_SUCCESS;
 }

@@ -16,8 +16,7 @@ Module::Module(Image image, Context* owner) : owner_(owner), global_list_(std::m
     auto function = std::make_shared<Function>();
     function->module = this;
     for (const Parameter& p : kernel.parameters) {
-      function->parameter_bytes =
-          std::max<std::size_t>(function->parameter_bytes, std::size_t{p.offset} + p.size);
+      function->parameter_bytes = std::max<std::size_t>(function->parameter_bytes, std::size_t{p.offset} + p.size);
     }
     function->kernel = std::move(kernel);
     functions_.push_back(std::move(function));
@@ -30,8 +29,7 @@ std::shared_ptr<Function> Module::function(const std::string& name) const {
 }
 
 CUresult Module::create(Context& context, const Global& global, CUdeviceptr& address) {
-  if (const CUresult result = allocate_device(context, std::max<std::size_t>(global.size, 1), address))
-    return result;
+  if (const CUresult result = allocate_device(context, std::max<std::size_t>(global.size, 1), address)) return result;
   auto* const bytes = reinterpret_cast<char*>(address);
   std::memset(bytes, 0, global.size);
   std::memcpy(bytes, global.initial.data(), std::min(global.size, global.initial.size()));

@@ -35,8 +35,7 @@ CUresult enumerate(const void* module_handle, Handle* handles, unsigned count) {
   const auto module = find_module(module_handle);
   if (!module || !handles) return CUDA_ERROR_INVALID_VALUE;
   const auto& functions = module->functions();
-  for (unsigned i = 0; i < count && i < functions.size(); ++i)
-    handles[i] = reinterpret_cast<Handle>(functions[i].get());
+  for (unsigned i = 0; i < count && i < functions.size(); ++i) handles[i] = reinterpret_cast<Handle>(functions[i].get());
   return CUDA_SUCCESS;
 }
 
@@ -92,27 +91,14 @@ CUresult attribute_of(const void* handle, CUfunction_attribute attribute, int* v
     return CUDA_SUCCESS;
   }
   switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-      *value = kMaxThreads;
-      break;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-      *value = static_cast<int>(function->kernel.static_shared);
-      break;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS:
-      *value = function->kernel.registers;
-      break;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = kMaxThreads; break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(function->kernel.static_shared); break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = function->kernel.registers; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      *value = profile.capability_major * 10 + profile.capability_minor;
-      break;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      *value = 49152;
-      break;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      *value = -1;
-      break;
-    default:
-      *value = 0;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = profile.capability_major * 10 + profile.capability_minor; break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = 49152; break;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = -1; break;
+    default: *value = 0;
   }
   return CUDA_SUCCESS;
 }
@@ -200,13 +186,13 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule module,
   return global_of(module, name, dptr, bytes);
 }
 
-CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned int,
-                           CUlibraryOption*, void**, unsigned int) {
+CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned int, CUlibraryOption*, void**,
+                           unsigned int) {
   return load_library(library, code);
 }
 
-CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option*, void**, unsigned int,
-                               CUlibraryOption*, void**, unsigned int) {
+CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option*, void**, unsigned int, CUlibraryOption*,
+                               void**, unsigned int) {
   std::string contents;
   if (const CUresult result = read_file(path, contents)) return result;
   return load_library(library, contents.data());
@@ -282,9 +268,7 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuFuncLoad(CUfunction function) {
-  return find_function(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
+CUresult cuFuncLoad(CUfunction function) { return find_function(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; }
 
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
   return attribute_of(function, attribute, value);
@@ -305,28 +289,27 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkerne
 CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache) { return CUDA_SUCCESS; }
 CUresult cuKernelSetCacheConfig(CUkernel, CUfunc_cache, CUdevice) { return CUDA_SUCCESS; }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* count, CUfunction function, int block_size,
-                                                              size_t, unsigned int) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* count, CUfunction function, int block_size, size_t,
+                                                              unsigned int) {
   if (!count || !find_function(function)) return CUDA_ERROR_INVALID_VALUE;
   *count = blocks_per_multiprocessor(block_size);
   return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* count, CUfunction function, int block_size,
-                                                     size_t shared) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* count, CUfunction function, int block_size, size_t shared) {
   return impl::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(count, function, block_size, shared, 0);
 }
 
-CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction function,
-                                                   CUoccupancyB2DSize, size_t, int limit, unsigned int) {
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction function, CUoccupancyB2DSize, size_t,
+                                                   int limit, unsigned int) {
   if (!grid || !block || !find_function(function)) return CUDA_ERROR_INVALID_VALUE;
   *block = limit > 0 ? std::min(limit, kMaxThreads) : kMaxThreads;
   *grid = control().profile().multiprocessors * blocks_per_multiprocessor(*block);
   return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function,
-                                          CUoccupancyB2DSize shared_of, size_t shared, int limit) {
+CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function, CUoccupancyB2DSize shared_of,
+                                          size_t shared, int limit) {
   return impl::cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, function, shared_of, shared, limit, 0);
 }
 

@@ -45,8 +45,7 @@ CUresult allocate(CUdeviceptr* dptr, std::size_t size, Pool& pool, CUstream hand
   if (!dptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
   StreamRef stream;
   if (const CUresult result = resolve_stream(handle, stream)) return result;
-  if (is_capturing(*stream))
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // graph memory nodes don't exist here
+  if (is_capturing(*stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // graph memory nodes don't exist here
   return allocate_from_pool(stream->context, pool, size, *dptr);
 }
 
@@ -105,9 +104,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t) {
-  return find_pool(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
+CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t) { return find_pool(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
   const auto pool = find_pool(handle);
@@ -117,22 +114,17 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
       pool->follow_event_dependencies = *static_cast<int*>(value);
       return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-      pool->allow_opportunistic = *static_cast<int*>(value);
-      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: pool->allow_opportunistic = *static_cast<int*>(value); return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
       pool->allow_internal_dependencies = *static_cast<int*>(value);
       return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-      pool->release_threshold = *static_cast<cuuint64_t*>(value);
-      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: pool->release_threshold = *static_cast<cuuint64_t*>(value); return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       if (*static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;  // it can only be reset
       pool->used_high = pool->used;
       return CUDA_SUCCESS;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -143,28 +135,15 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
   const auto flag = [&](int stored) { *static_cast<int*>(value) = stored; };
   const auto bytes = [&](std::uint64_t stored) { *static_cast<cuuint64_t*>(value) = stored; };
   switch (attribute) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-      flag(pool->follow_event_dependencies);
-      break;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-      flag(pool->allow_opportunistic);
-      break;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-      flag(pool->allow_internal_dependencies);
-      break;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-      bytes(pool->release_threshold);
-      break;
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: flag(pool->follow_event_dependencies); break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: flag(pool->allow_opportunistic); break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: flag(pool->allow_internal_dependencies); break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: bytes(pool->release_threshold); break;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-      bytes(pool->used);
-      break;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: bytes(pool->used); break;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-      bytes(pool->used_high);
-      break;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: bytes(pool->used_high); break;
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
 }
@@ -190,8 +169,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t size, CUmemoryPool ha
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream handle) {
   StreamRef stream;
   if (const CUresult result = resolve_stream(handle, stream)) return result;
-  if (dptr == 0 || is_capturing(*stream))
-    return CUDA_ERROR_INVALID_VALUE;  // a capture may free graph memory only
+  if (dptr == 0 || is_capturing(*stream)) return CUDA_ERROR_INVALID_VALUE;  // a capture may free graph memory only
   return free_in_stream(stream, dptr);
 }
 

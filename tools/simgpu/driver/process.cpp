@@ -88,8 +88,7 @@ void mark_forked() { process_state.store(ProcessState::forked); }
 
 CUresult initialise_process() {
   static std::mutex* const mutex = new std::mutex;
-  if (process_state.load(std::memory_order_acquire) == ProcessState::forked)
-    return CUDA_ERROR_NOT_INITIALIZED;
+  if (process_state.load(std::memory_order_acquire) == ProcessState::forked) return CUDA_ERROR_NOT_INITIALIZED;
   const std::lock_guard lock(*mutex);
   if (process_state.load(std::memory_order_acquire) == ProcessState::ready) return CUDA_SUCCESS;
   static bool joined = false;

@@ -40,8 +40,7 @@ const Proc* choose(std::string_view name, int version, cuuint64_t flags, bool& k
   for (auto it = begin; it != end; ++it) {
     const Proc& proc = *it->second;
     if (proc.version > version || (proc.flags != 0 && !per_thread)) continue;
-    const bool better =
-        !best || proc.flags > best->flags || (proc.flags == best->flags && proc.version > best->version);
+    const bool better = !best || proc.flags > best->flags || (proc.flags == best->flags && proc.version > best->version);
     if (better) best = &proc;
   }
   return best;

@@ -114,12 +114,10 @@ CUresult resolve_stream(CUstream handle, StreamRef& stream) {
 
 CUresult submit(const StreamRef& stream, Operation operation, Point* point) {
   CUresult result = CUDA_SUCCESS;
-  if (active_captures.load(std::memory_order_acquire) != 0 && capture_operation(*stream, operation, result))
-    return result;
+  if (active_captures.load(std::memory_order_acquire) != 0 && capture_operation(*stream, operation, result)) return result;
   // Read before the operation gets its own number: two submissions can't end up waiting for each other.
   std::vector<Point> order = stream->context.implicit_order(*stream);
-  operation.after.insert(operation.after.end(), std::make_move_iterator(order.begin()),
-                         std::make_move_iterator(order.end()));
+  operation.after.insert(operation.after.end(), std::make_move_iterator(order.begin()), std::make_move_iterator(order.end()));
   const Point queued = stream->push(std::move(operation));
   if (point) *point = queued;
   return CUDA_SUCCESS;

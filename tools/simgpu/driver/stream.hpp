@@ -49,12 +49,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Point push(Operation operation);
   // Everything submitted so far. Its wait() is cheap when the stream is idle.
   Point tail();
-  bool idle() const {
-    return completed_.load(std::memory_order_acquire) == submitted_.load(std::memory_order_acquire);
-  }
-  bool reached(std::uint64_t sequence) const {
-    return completed_.load(std::memory_order_acquire) >= sequence;
-  }
+  bool idle() const { return completed_.load(std::memory_order_acquire) == submitted_.load(std::memory_order_acquire); }
+  bool reached(std::uint64_t sequence) const { return completed_.load(std::memory_order_acquire) >= sequence; }
   void wait(std::uint64_t sequence);
   // The last operation that may write host memory.
   Point last_host_write();

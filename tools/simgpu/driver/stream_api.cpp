@@ -26,12 +26,9 @@ CUresult run_host_function(Function function) {
 template <class Value>
 bool condition_holds(Value now, Value wanted, unsigned condition) {
   switch (condition) {
-    case CU_STREAM_WAIT_VALUE_GEQ:
-      return static_cast<std::make_signed_t<Value>>(now - wanted) >= 0;
-    case CU_STREAM_WAIT_VALUE_EQ:
-      return now == wanted;
-    case CU_STREAM_WAIT_VALUE_AND:
-      return (now & wanted) != 0;
+    case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<std::make_signed_t<Value>>(now - wanted) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ: return now == wanted;
+    case CU_STREAM_WAIT_VALUE_AND: return (now & wanted) != 0;
     default:  // NOR
       return static_cast<Value>(~(now | wanted)) != 0;
   }
@@ -86,8 +83,7 @@ CUresult write_value(CUstream handle, CUdeviceptr address, Value value) {
 namespace impl {
 
 CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned int flags, int priority) {
-  if (!handle || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!handle || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   if (const CUresult result = usable_context(context)) return result;
   StreamRef stream = context->create_stream(flags, priority > 0 ? 0 : priority < -5 ? -5 : priority);
@@ -96,9 +92,7 @@ CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned int flags, int pr
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamCreate(CUstream* handle, unsigned int flags) {
-  return impl::cuStreamCreateWithPriority(handle, flags, 0);
-}
+CUresult cuStreamCreate(CUstream* handle, unsigned int flags) { return impl::cuStreamCreateWithPriority(handle, flags, 0); }
 
 // The stream's work goes on; its worker ends with it.
 CUresult cuStreamDestroy_v2(CUstream handle) {

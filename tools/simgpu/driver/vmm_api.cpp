@@ -38,8 +38,7 @@ CUresult place_for(const CUmemAllocationProp& prop, std::uint32_t& place) {
       if (!settings().host_numa) return CUDA_ERROR_NOT_SUPPORTED;
       place = kHostPlace;
       return prop.location.id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -53,10 +52,9 @@ int access_index(const CUmemLocation& location) {
 bool apply_rights(const Range& range) {
   unsigned any = 0;
   for (const std::uint8_t rights : range.access) any |= rights;
-  const int protection = any & CU_MEM_ACCESS_FLAGS_PROT_READWRITE & ~CU_MEM_ACCESS_FLAGS_PROT_READ
-                             ? PROT_READ | PROT_WRITE
-                         : any != 0 ? PROT_READ
-                                    : PROT_NONE;
+  const int protection = any & CU_MEM_ACCESS_FLAGS_PROT_READWRITE & ~CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ | PROT_WRITE
+                         : any != 0                                                                ? PROT_READ
+                                                                                                   : PROT_NONE;
   return ::mprotect(reinterpret_cast<void*>(range.base), range.size, protection) == 0;
 }
 
@@ -84,8 +82,7 @@ bool covered_by_whole_mappings(std::uintptr_t base, std::uintptr_t end) {
 
 namespace impl {
 
-CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
-                                       CUmemAllocationGranularity_flags) {
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags) {
   if (const CUresult result = vmm_available()) return result;
   if (!granularity || !prop) return CUDA_ERROR_INVALID_VALUE;
   std::uint32_t place = 0;
@@ -94,14 +91,12 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr,
-                             unsigned long long flags) {
+CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) {
   if (const CUresult result = vmm_available()) return result;
   const bool alignment_valid = alignment == 0 || std::has_single_bit(alignment);
   if (!ptr || size == 0 || !granular(size) || !alignment_valid || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(memory_mutex());
-  const std::uintptr_t base =
-      address_space().reserve(size, alignment < kGranularity ? kGranularity : alignment, addr);
+  const std::uintptr_t base = address_space().reserve(size, alignment < kGranularity ? kGranularity : alignment, addr);
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
   *ptr = base;
   return CUDA_SUCCESS;
@@ -145,17 +140,14 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-                  unsigned long long flags) {
-  if (ptr == 0 || size == 0 || !granular(ptr) || !granular(size) || offset != 0 || flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  if (ptr == 0 || size == 0 || !granular(ptr) || !granular(size) || offset != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   sleep_micros(settings().latency.map);
   const std::lock_guard lock(memory_mutex());
   Chunk* const chunk = chunks().find(handle);
   AddressSpace& space = address_space();
   if (!chunk || size != chunk->info.size || size > UINTPTR_MAX - ptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!space.reserved(ptr, ptr + size) || space.first_overlap(ptr, ptr + size))
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!space.reserved(ptr, ptr + size) || space.first_overlap(ptr, ptr + size)) return CUDA_ERROR_INVALID_VALUE;
   if (!control().files().map(chunk->info.place, chunk->info.offset, ptr, size)) {
     AddressSpace::blank(ptr, size);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -172,8 +164,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
-  if (ptr == 0 || size == 0 || !granular(ptr) || !granular(size) || size > UINTPTR_MAX - ptr)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (ptr == 0 || size == 0 || !granular(ptr) || !granular(size) || size > UINTPTR_MAX - ptr) return CUDA_ERROR_INVALID_VALUE;
   sleep_micros(settings().latency.unmap);
   std::unique_lock lock(memory_mutex());
   AddressSpace& space = address_space();
@@ -190,31 +181,27 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
 }
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc, size_t count) {
-  if (ptr == 0 || size == 0 || !granular(ptr) || !granular(size) || !desc || count == 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (ptr == 0 || size == 0 || !granular(ptr) || !granular(size) || !desc || count == 0) return CUDA_ERROR_INVALID_VALUE;
   sleep_micros(settings().latency.access);
   std::unique_lock lock(memory_mutex());
   if (!covered_by_whole_mappings(ptr, ptr + size)) return CUDA_ERROR_INVALID_VALUE;
   for (std::size_t i = 0; i < count; ++i) {
     const auto rights = desc[i].flags;
-    const bool rights_valid = rights == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
-                              rights == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+    const bool rights_valid = rights == CU_MEM_ACCESS_FLAGS_PROT_NONE || rights == CU_MEM_ACCESS_FLAGS_PROT_READ ||
                               rights == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     if (!rights_valid) return CUDA_ERROR_INVALID_VALUE;
     const int index = access_index(desc[i].location);
     if (index < 0) return CUDA_ERROR_INVALID_DEVICE;
     for (std::uintptr_t at = ptr; index == kHostAccess && at < ptr + size;) {
       const Range& range = *address_space().find_base(at);
-      if (range.chunk->info.place != kHostPlace)
-        return CUDA_ERROR_INVALID_VALUE;  // the host can't reach device memory
+      if (range.chunk->info.place != kHostPlace) return CUDA_ERROR_INVALID_VALUE;  // the host can't reach device memory
       at = range.end();
     }
   }
   for (std::uintptr_t at = ptr; at < ptr + size;) {
     Range& range = *address_space().find_base(at);
     for (std::size_t i = 0; i < count; ++i) {
-      range.access[static_cast<std::size_t>(access_index(desc[i].location))] =
-          static_cast<std::uint8_t>(desc[i].flags);
+      range.access[static_cast<std::size_t>(access_index(desc[i].location))] = static_cast<std::uint8_t>(desc[i].flags);
     }
     if (!apply_rights(range)) return CUDA_ERROR_OPERATING_SYSTEM;
     at = range.end();
@@ -233,22 +220,20 @@ CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle,
-                                      CUmemAllocationHandleType type, unsigned long long flags) {
+CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                                      unsigned long long flags) {
   if (!shareable || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   const std::lock_guard lock(memory_mutex());
   const Chunk* const chunk = chunks().find(handle);
-  if (!chunk || (chunk->info.handle_types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!chunk || (chunk->info.handle_types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0) return CUDA_ERROR_INVALID_VALUE;
   const int fd = control().export_token(chunk->info.name);
   if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   *static_cast<int*>(shareable) = fd;
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shareable,
-                                        CUmemAllocationHandleType type) {
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shareable, CUmemAllocationHandleType type) {
   if (const CUresult result = vmm_available()) return result;
   if (!handle) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
@@ -258,8 +243,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   const std::lock_guard lock(memory_mutex());
   Chunk* chunk = nullptr;
   if (const CUresult result = chunks().adopt(name, chunk)) return result;
-  if (chunk->info.place != kHostPlace &&
-      ordinal_of(chunk->info.place) < 0) {  // on a device that isn't visible here
+  if (chunk->info.place != kHostPlace && ordinal_of(chunk->info.place) < 0) {  // on a device that isn't visible here
     chunks().discard_if_unused(*chunk);
     return CUDA_ERROR_INVALID_DEVICE;
   }
@@ -267,8 +251,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
-                                                CUmemGenericAllocationHandle handle) {
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) {
   const std::lock_guard lock(memory_mutex());
   const Chunk* const chunk = chunks().find(handle);
   if (!prop || !chunk) return CUDA_ERROR_INVALID_VALUE;
@@ -279,8 +262,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr) {
   const std::lock_guard lock(memory_mutex());
   const Range* const range = address_space().find(reinterpret_cast<std::uintptr_t>(addr));
-  if (!handle || !range || range->kind != RangeKind::mapping)
-    return CUDA_ERROR_INVALID_VALUE;  // cuMemAlloc memory too
+  if (!handle || !range || range->kind != RangeKind::mapping) return CUDA_ERROR_INVALID_VALUE;  // cuMemAlloc memory too
   *handle = chunks().retain(*range->chunk);
   return CUDA_SUCCESS;
 }

@@ -28,9 +28,7 @@ using FreeAsyncEntry = CUresult(CUDAAPI*)(CUdeviceptr, CUstream);
 void remember_stream_ordered(CUdeviceptr pointer);
 bool forget_stream_ordered(CUdeviceptr pointer);
 
-inline CUresult allocate(AllocateEntry entry, CUdeviceptr* pointer, std::size_t size) {
-  return entry(pointer, size);
-}
+inline CUresult allocate(AllocateEntry entry, CUdeviceptr* pointer, std::size_t size) { return entry(pointer, size); }
 inline CUresult allocate(AllocateAsyncEntry entry, CUdeviceptr* pointer, std::size_t size) {
   const CUresult result = wait_for_default_stream(entry(pointer, size, default_stream(Form::legacy)));
   if (result == CUDA_SUCCESS) remember_stream_ordered(*pointer);
@@ -67,16 +65,13 @@ CUresult copy(CopyAsyncEntry entry, void* to, const void* from, std::size_t size
   return wait_for_default_stream<form>(entry(address(to), address(from), size, default_stream(form)));
 }
 
-inline CUresult copy_async(CopyToDeviceAsyncEntry entry, void* to, const void* from, std::size_t size,
-                           CUstream stream) {
+inline CUresult copy_async(CopyToDeviceAsyncEntry entry, void* to, const void* from, std::size_t size, CUstream stream) {
   return entry(address(to), from, size, stream);
 }
-inline CUresult copy_async(CopyToHostAsyncEntry entry, void* to, const void* from, std::size_t size,
-                           CUstream stream) {
+inline CUresult copy_async(CopyToHostAsyncEntry entry, void* to, const void* from, std::size_t size, CUstream stream) {
   return entry(to, address(from), size, stream);
 }
-inline CUresult copy_async(CopyAsyncEntry entry, void* to, const void* from, std::size_t size,
-                           CUstream stream) {
+inline CUresult copy_async(CopyAsyncEntry entry, void* to, const void* from, std::size_t size, CUstream stream) {
   return entry(address(to), address(from), size, stream);
 }
 
@@ -89,8 +84,7 @@ CUresult fill(FillEntry entry, void* pointer, int value, std::size_t size) {
 }
 template <Form form>
 CUresult fill(FillAsyncEntry entry, void* pointer, int value, std::size_t size) {
-  return wait_for_default_stream<form>(
-      entry(address(pointer), static_cast<unsigned char>(value), size, default_stream(form)));
+  return wait_for_default_stream<form>(entry(address(pointer), static_cast<unsigned char>(value), size, default_stream(form)));
 }
 
 using LaunchEntry = PFN_cuLaunchKernel_v4000;
@@ -107,12 +101,12 @@ struct KernelLaunch {
 };
 
 inline CUresult launch(LaunchEntry entry, const KernelLaunch& l) {
-  return entry(l.function, l.grid.x, l.grid.y, l.grid.z, l.block.x, l.block.y, l.block.z,
-               static_cast<unsigned>(l.shared), l.stream, l.parameters, nullptr);
+  return entry(l.function, l.grid.x, l.grid.y, l.grid.z, l.block.x, l.block.y, l.block.z, static_cast<unsigned>(l.shared),
+               l.stream, l.parameters, nullptr);
 }
 inline CUresult launch(LaunchCooperativeEntry entry, const KernelLaunch& l) {
-  return entry(l.function, l.grid.x, l.grid.y, l.grid.z, l.block.x, l.block.y, l.block.z,
-               static_cast<unsigned>(l.shared), l.stream, l.parameters);
+  return entry(l.function, l.grid.x, l.grid.y, l.grid.z, l.block.x, l.block.y, l.block.z, static_cast<unsigned>(l.shared),
+               l.stream, l.parameters);
 }
 inline CUresult launch(LaunchExEntry entry, const KernelLaunch& l) {
   CUlaunchAttribute cooperative{};

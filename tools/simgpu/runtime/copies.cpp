@@ -11,21 +11,11 @@ struct MemoryTypes {
 
 bool types_of(cudaMemcpyKind kind, MemoryTypes& types) {
   switch (kind) {
-    case cudaMemcpyHostToHost:
-      types = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST};
-      return true;
-    case cudaMemcpyHostToDevice:
-      types = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE};
-      return true;
-    case cudaMemcpyDeviceToHost:
-      types = {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST};
-      return true;
-    case cudaMemcpyDeviceToDevice:
-      types = {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_DEVICE};
-      return true;
-    case cudaMemcpyDefault:
-      types = {CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED};
-      return true;
+    case cudaMemcpyHostToHost: types = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST}; return true;
+    case cudaMemcpyHostToDevice: types = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE}; return true;
+    case cudaMemcpyDeviceToHost: types = {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST}; return true;
+    case cudaMemcpyDeviceToDevice: types = {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_DEVICE}; return true;
+    case cudaMemcpyDefault: types = {CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED}; return true;
   }
   return false;
 }
@@ -45,8 +35,8 @@ void set_sides(Copy& copy, MemoryTypes types, const void* from, void* to) {
     copy.dstDevice = address(to);
 }
 
-cudaError_t describe_2d(CUDA_MEMCPY2D& copy, void* to, std::size_t to_pitch, const void* from,
-                        std::size_t from_pitch, std::size_t width, std::size_t height, cudaMemcpyKind kind) {
+cudaError_t describe_2d(CUDA_MEMCPY2D& copy, void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                        std::size_t width, std::size_t height, cudaMemcpyKind kind) {
   MemoryTypes types{};
   if (!types_of(kind, types)) return cudaErrorInvalidMemcpyDirection;
   if (width > to_pitch || width > from_pitch) return cudaErrorInvalidPitchValue;
@@ -67,16 +57,11 @@ cudaError_t copy_now(void* to, const void* from, std::size_t size, cudaMemcpyKin
   if (size == 0) return cudaSuccess;
   const auto call = [&](auto entry) { return copy<form>(entry, to, from, size); };
   switch (kind) {
-    case cudaMemcpyHostToHost:
-      return finish(through<row::cudaMemcpy_HostToHost, form>(call));
-    case cudaMemcpyHostToDevice:
-      return finish(through<row::cudaMemcpy_HostToDevice, form>(call));
-    case cudaMemcpyDeviceToHost:
-      return finish(through<row::cudaMemcpy_DeviceToHost, form>(call));
-    case cudaMemcpyDeviceToDevice:
-      return finish(through<row::cudaMemcpy_DeviceToDevice, form>(call));
-    case cudaMemcpyDefault:
-      return finish(through<row::cudaMemcpy_Default, form>(call));
+    case cudaMemcpyHostToHost: return finish(through<row::cudaMemcpy_HostToHost, form>(call));
+    case cudaMemcpyHostToDevice: return finish(through<row::cudaMemcpy_HostToDevice, form>(call));
+    case cudaMemcpyDeviceToHost: return finish(through<row::cudaMemcpy_DeviceToHost, form>(call));
+    case cudaMemcpyDeviceToDevice: return finish(through<row::cudaMemcpy_DeviceToDevice, form>(call));
+    case cudaMemcpyDefault: return finish(through<row::cudaMemcpy_Default, form>(call));
   }
   return finish(cudaErrorInvalidMemcpyDirection);
 }
@@ -87,16 +72,11 @@ cudaError_t copy_on(void* to, const void* from, std::size_t size, cudaMemcpyKind
   if (size == 0) return cudaSuccess;
   const auto call = [&](auto entry) { return copy_async(entry, to, from, size, stream); };
   switch (kind) {
-    case cudaMemcpyHostToHost:
-      return finish(through<row::cudaMemcpyAsync_HostToHost, form>(call));
-    case cudaMemcpyHostToDevice:
-      return finish(through<row::cudaMemcpyAsync_HostToDevice, form>(call));
-    case cudaMemcpyDeviceToHost:
-      return finish(through<row::cudaMemcpyAsync_DeviceToHost, form>(call));
-    case cudaMemcpyDeviceToDevice:
-      return finish(through<row::cudaMemcpyAsync_DeviceToDevice, form>(call));
-    case cudaMemcpyDefault:
-      return finish(through<row::cudaMemcpyAsync_Default, form>(call));
+    case cudaMemcpyHostToHost: return finish(through<row::cudaMemcpyAsync_HostToHost, form>(call));
+    case cudaMemcpyHostToDevice: return finish(through<row::cudaMemcpyAsync_HostToDevice, form>(call));
+    case cudaMemcpyDeviceToHost: return finish(through<row::cudaMemcpyAsync_DeviceToHost, form>(call));
+    case cudaMemcpyDeviceToDevice: return finish(through<row::cudaMemcpyAsync_DeviceToDevice, form>(call));
+    case cudaMemcpyDefault: return finish(through<row::cudaMemcpyAsync_Default, form>(call));
   }
   return finish(cudaErrorInvalidMemcpyDirection);
 }
@@ -127,19 +107,16 @@ bool describe(const cudaMemcpy3DParms& p, CUDA_MEMCPY3D& copy) {
   return true;
 }
 
-SIMGPU_BOTH_FORMS(cudaMemcpy, _ptds, (void* to, const void* from, size_t size, cudaMemcpyKind kind),
-                  (to, from, size, kind)) {
+SIMGPU_BOTH_FORMS(cudaMemcpy, _ptds, (void* to, const void* from, size_t size, cudaMemcpyKind kind), (to, from, size, kind)) {
   return copy_now<form>(to, from, size, kind);
 }
 
-SIMGPU_BOTH_FORMS(cudaMemcpyAsync, _ptsz,
-                  (void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t stream),
+SIMGPU_BOTH_FORMS(cudaMemcpyAsync, _ptsz, (void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t stream),
                   (to, from, size, kind, stream)) {
   return copy_on<form>(to, from, size, kind, stream);
 }
 
-SIMGPU_API cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,
-                                      size_t size) {
+SIMGPU_API cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, size_t size) {
   if (const cudaError_t error = context_ready()) return finish(error);
   CUcontext to_context = nullptr;
   CUcontext from_context = nullptr;
@@ -148,35 +125,32 @@ SIMGPU_API cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from,
   return finish(driver_call<row::cudaMemcpyPeer>(address(to), to_context, address(from), from_context, size));
 }
 
-SIMGPU_API cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
-                                           size_t size, cudaStream_t stream) {
+SIMGPU_API cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t size,
+                                           cudaStream_t stream) {
   if (const cudaError_t error = context_ready()) return finish(error);
   CUcontext to_context = nullptr;
   CUcontext from_context = nullptr;
   if (const cudaError_t error = primary_context(to_device, to_context)) return finish(error);
   if (const cudaError_t error = primary_context(from_device, from_context)) return finish(error);
-  return finish(driver_call<row::cudaMemcpyPeerAsync>(address(to), to_context, address(from), from_context,
-                                                      size, stream));
+  return finish(driver_call<row::cudaMemcpyPeerAsync>(address(to), to_context, address(from), from_context, size, stream));
 }
 
 SIMGPU_BOTH_FORMS(cudaMemcpy2D, _ptds,
-                  (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                   size_t height, cudaMemcpyKind kind),
+                  (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                   cudaMemcpyKind kind),
                   (to, to_pitch, from, from_pitch, width, height, kind)) {
   CUDA_MEMCPY2D copy;
-  if (const cudaError_t error = describe_2d(copy, to, to_pitch, from, from_pitch, width, height, kind))
-    return finish(error);
+  if (const cudaError_t error = describe_2d(copy, to, to_pitch, from, from_pitch, width, height, kind)) return finish(error);
   if (width == 0 || height == 0) return finish(context_ready());
   return direct<row::cudaMemcpy2D, form>(&copy);
 }
 
 SIMGPU_BOTH_FORMS(cudaMemcpy2DAsync, _ptsz,
-                  (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                   size_t height, cudaMemcpyKind kind, cudaStream_t stream),
+                  (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                   cudaMemcpyKind kind, cudaStream_t stream),
                   (to, to_pitch, from, from_pitch, width, height, kind, stream)) {
   CUDA_MEMCPY2D copy;
-  if (const cudaError_t error = describe_2d(copy, to, to_pitch, from, from_pitch, width, height, kind))
-    return finish(error);
+  if (const cudaError_t error = describe_2d(copy, to, to_pitch, from, from_pitch, width, height, kind)) return finish(error);
   if (width == 0 || height == 0) return finish(context_ready());
   return direct<row::cudaMemcpy2DAsync, form>(&copy, stream);
 }
@@ -188,8 +162,7 @@ SIMGPU_BOTH_FORMS(cudaMemcpy3D, _ptds, (const cudaMemcpy3DParms* parameters), (p
   return direct<row::cudaMemcpy3D, form>(&copy);
 }
 
-SIMGPU_BOTH_FORMS(cudaMemcpy3DAsync, _ptsz, (const cudaMemcpy3DParms* parameters, cudaStream_t stream),
-                  (parameters, stream)) {
+SIMGPU_BOTH_FORMS(cudaMemcpy3DAsync, _ptsz, (const cudaMemcpy3DParms* parameters, cudaStream_t stream), (parameters, stream)) {
   CUDA_MEMCPY3D copy;
   if (parameters == nullptr) return finish(cudaErrorInvalidValue);
   if (!describe(*parameters, copy)) return finish(cudaErrorNotSupported);

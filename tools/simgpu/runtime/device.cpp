@@ -42,12 +42,9 @@ void fill_limits(cudaDeviceProp& p, Attributes& get) {
   p.surfaceAlignment = static_cast<std::size_t>(get[CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT]);
   p.maxThreadsPerMultiProcessor = get[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR];
   p.maxBlocksPerMultiProcessor = get[CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR];
-  p.sharedMemPerMultiprocessor =
-      static_cast<std::size_t>(get[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR]);
-  p.sharedMemPerBlockOptin =
-      static_cast<std::size_t>(get[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN]);
-  p.reservedSharedMemPerBlock =
-      static_cast<std::size_t>(get[CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK]);
+  p.sharedMemPerMultiprocessor = static_cast<std::size_t>(get[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR]);
+  p.sharedMemPerBlockOptin = static_cast<std::size_t>(get[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN]);
+  p.reservedSharedMemPerBlock = static_cast<std::size_t>(get[CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK]);
   p.regsPerMultiprocessor = get[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR];
   p.l2CacheSize = get[CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE];
   p.persistingL2CacheMaxSize = get[CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE];
@@ -83,11 +80,9 @@ void fill_abilities(cudaDeviceProp& p, Attributes& get) {
   p.cooperativeLaunch = get[CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH];
   p.hostRegisterSupported = get[CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED];
   p.memoryPoolsSupported = get[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED];
-  p.memoryPoolSupportedHandleTypes =
-      static_cast<unsigned>(get[CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES]);
+  p.memoryPoolSupportedHandleTypes = static_cast<unsigned>(get[CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES]);
   p.gpuDirectRDMASupported = get[CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED];
-  p.gpuDirectRDMAFlushWritesOptions =
-      static_cast<unsigned>(get[CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS]);
+  p.gpuDirectRDMAFlushWritesOptions = static_cast<unsigned>(get[CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS]);
   p.gpuDirectRDMAWritesOrdering = get[CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING];
   p.ipcEventSupported = get[CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED];
   p.clusterLaunch = get[CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH];
@@ -113,13 +108,11 @@ SIMGPU_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int d
   if (properties == nullptr) return finish(cudaErrorInvalidValue);
   if (const cudaError_t error = driver_ready()) return finish(error);
   cudaDeviceProp p{};
-  if (const CUresult result =
-          driver_call<row::cudaGetDeviceProperties_name>(p.name, static_cast<int>(sizeof(p.name)), device))
+  if (const CUresult result = driver_call<row::cudaGetDeviceProperties_name>(p.name, static_cast<int>(sizeof(p.name)), device))
     return finish(result);
   if (const CUresult result = driver_call<row::cudaGetDeviceProperties_memory>(&p.totalGlobalMem, device))
     return finish(result);
-  if (const CUresult result = driver_call<row::cudaGetDeviceProperties_uuid>(&p.uuid, device))
-    return finish(result);
+  if (const CUresult result = driver_call<row::cudaGetDeviceProperties_uuid>(&p.uuid, device)) return finish(result);
   Attributes get(device);
   fill_limits(p, get);
   fill_abilities(p, get);
@@ -129,8 +122,7 @@ SIMGPU_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int d
 }
 
 SIMGPU_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  return direct_without_context<row::cudaDeviceGetAttribute>(value, as<CUdevice_attribute>(attribute),
-                                                             device);
+  return direct_without_context<row::cudaDeviceGetAttribute>(value, as<CUdevice_attribute>(attribute), device);
 }
 
 SIMGPU_API cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
@@ -163,13 +155,9 @@ SIMGPU_API cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config) {
   return direct<row::cudaDeviceSetCacheConfig>(as<CUfunc_cache>(config));
 }
 
-SIMGPU_API cudaError_t cudaCtxResetPersistingL2Cache() {
-  return direct<row::cudaCtxResetPersistingL2Cache>();
-}
+SIMGPU_API cudaError_t cudaCtxResetPersistingL2Cache() { return direct<row::cudaCtxResetPersistingL2Cache>(); }
 
-SIMGPU_API cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
-  return direct<row::cudaGetDeviceFlags>(flags);
-}
+SIMGPU_API cudaError_t cudaGetDeviceFlags(unsigned int* flags) { return direct<row::cudaGetDeviceFlags>(flags); }
 
 SIMGPU_API cudaError_t cudaSetDeviceFlags(unsigned int flags) {
   if (const cudaError_t error = driver_ready()) return finish(error);

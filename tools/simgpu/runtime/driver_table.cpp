@@ -25,8 +25,7 @@ constexpr Lookup kLookups[] = {
 
 constexpr int slot_of(const char* name, int version) {
   for (std::size_t i = 0; i < std::size(kLookups); ++i)
-    if (kLookups[i].version == version && std::string_view(kLookups[i].name) == name)
-      return static_cast<int>(i);
+    if (kLookups[i].version == version && std::string_view(kLookups[i].name) == name) return static_cast<int>(i);
   return -1;
 }
 constexpr int kProcAddressSlot = slot_of("cuGetProcAddress", 12000);
@@ -52,8 +51,7 @@ void look_everything_up() {
   for (std::size_t i = 0; i < std::size(kLookups); ++i) {
     const Lookup& lookup = kLookups[i];
     void* found = nullptr;
-    if (table.ask(lookup.name, &found, lookup.version, lookup.flags, &status) != CUDA_SUCCESS)
-      found = nullptr;
+    if (table.ask(lookup.name, &found, lookup.version, lookup.flags, &status) != CUDA_SUCCESS) found = nullptr;
     table.pointers[i] = found;
     if (static_cast<int>(i) == kProcAddressSlot && found != nullptr)
       table.ask = reinterpret_cast<PFN_cuGetProcAddress_v12000>(found);
@@ -98,8 +96,7 @@ bool map_is_permuted() {
     if (map == nullptr || *map == '\0' || std::strcmp(map, "standard") == 0) return false;
     if (std::strcmp(map, "permuted") == 0) return true;
     // Going on with another map than the one asked for would make a test pass that has not run.
-    std::fprintf(stderr, "libcudart stand-in: SIM_RUNTIME_MAP=%s is not a map; write standard or permuted\n",
-                 map);
+    std::fprintf(stderr, "libcudart stand-in: SIM_RUNTIME_MAP=%s is not a map; write standard or permuted\n", map);
     std::abort();
   }();
   return permuted;

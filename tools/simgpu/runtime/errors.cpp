@@ -10,8 +10,7 @@ namespace {
 const char* name_of(int code) {
   switch (code) {
 #include "error_names.inc"  // generated from the toolkit's header
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 
@@ -60,9 +59,7 @@ SIMGPU_API const char* cudaGetErrorString(cudaError_t error) {
     if (entry.code == error) return entry.text;
   const char* text = nullptr;
   load_driver();
-  if (driver_call<row::cudaGetErrorString>(static_cast<CUresult>(error), &text) == CUDA_SUCCESS &&
-      text != nullptr)
-    return text;
+  if (driver_call<row::cudaGetErrorString>(static_cast<CUresult>(error), &text) == CUDA_SUCCESS && text != nullptr) return text;
   return cudaGetErrorName(error);
 }
 

@@ -47,19 +47,16 @@ SIMGPU_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, con
   return cudaSuccess;
 }
 
-SIMGPU_API cudaError_t cudaFuncSetAttribute(const void* host_function, cudaFuncAttribute attribute,
-                                            int value) {
+SIMGPU_API cudaError_t cudaFuncSetAttribute(const void* host_function, cudaFuncAttribute attribute, int value) {
   Found found;
   if (const cudaError_t error = find(host_function, found)) return finish(error);
-  return finish(driver_call<row::cudaFuncSetAttribute>(as<CUfunction_attribute>(attribute), value,
-                                                       found.kernel, found.device));
+  return finish(driver_call<row::cudaFuncSetAttribute>(as<CUfunction_attribute>(attribute), value, found.kernel, found.device));
 }
 
 SIMGPU_API cudaError_t cudaFuncSetCacheConfig(const void* host_function, cudaFuncCache config) {
   Found found;
   if (const cudaError_t error = find(host_function, found)) return finish(error);
-  return finish(
-      driver_call<row::cudaFuncSetCacheConfig>(found.kernel, as<CUfunc_cache>(config), found.device));
+  return finish(driver_call<row::cudaFuncSetCacheConfig>(found.kernel, as<CUfunc_cache>(config), found.device));
 }
 
 SIMGPU_API cudaError_t cudaFuncGetName(const char** name, const void* host_function) {
@@ -68,8 +65,7 @@ SIMGPU_API cudaError_t cudaFuncGetName(const char** name, const void* host_funct
   return finish(driver_call<row::cudaFuncGetName>(name, found.kernel));
 }
 
-SIMGPU_API cudaError_t cudaFuncGetParamInfo(const void* host_function, size_t index, size_t* offset,
-                                            size_t* size) {
+SIMGPU_API cudaError_t cudaFuncGetParamInfo(const void* host_function, size_t index, size_t* offset, size_t* size) {
   Found found;
   if (const cudaError_t error = find(host_function, found)) return finish(error);
   return finish(driver_call<row::cudaFuncGetParamInfo>(found.kernel, index, offset, size));
@@ -82,27 +78,24 @@ SIMGPU_API cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void*
   return cudaSuccess;
 }
 
-SIMGPU_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,
-                                                                              const void* host_function,
-                                                                              int threads, size_t shared,
-                                                                              unsigned int flags) {
-  Found found;
-  if (const cudaError_t error = find(host_function, found)) return finish(error);
-  return finish(driver_call<row::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags>(
-      blocks, found.function, threads, shared, flags));
-}
-
-SIMGPU_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host_function,
-                                                                     int threads, size_t shared) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, host_function, threads, shared, 0);
-}
-
-SIMGPU_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* shared, const void* host_function,
-                                                                 int blocks, int threads) {
+SIMGPU_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host_function,
+                                                                              int threads, size_t shared, unsigned int flags) {
   Found found;
   if (const cudaError_t error = find(host_function, found)) return finish(error);
   return finish(
-      driver_call<row::cudaOccupancyAvailableDynamicSMemPerBlock>(shared, found.function, blocks, threads));
+      driver_call<row::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags>(blocks, found.function, threads, shared, flags));
+}
+
+SIMGPU_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host_function, int threads,
+                                                                     size_t shared) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, host_function, threads, shared, 0);
+}
+
+SIMGPU_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* shared, const void* host_function, int blocks,
+                                                                 int threads) {
+  Found found;
+  if (const cudaError_t error = find(host_function, found)) return finish(error);
+  return finish(driver_call<row::cudaOccupancyAvailableDynamicSMemPerBlock>(shared, found.function, blocks, threads));
 }
 
 }  // namespace simgpu::runtime

@@ -68,38 +68,29 @@ SIMGPU_API cudaError_t __cudaGetKernel(cudaKernel_t* handle, const void* functio
   return cudaSuccess;
 }
 
-SIMGPU_API cudaError_t cudaGetKernel(cudaKernel_t* handle, const void* function) {
-  return __cudaGetKernel(handle, function);
-}
+SIMGPU_API cudaError_t cudaGetKernel(cudaKernel_t* handle, const void* function) { return __cudaGetKernel(handle, function); }
 
 SIMGPU_BOTH_FORMS(__cudaLaunchKernel, _ptsz,
-                  (cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
-                   cudaStream_t stream),
+                  (cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream),
                   (kernel, grid, block, arguments, shared, stream)) {
   if (const cudaError_t error = context_ready()) return finish(error);
   if (kernel == nullptr) return finish(cudaErrorInvalidDeviceFunction);  // __cudaGetKernel has failed before
-  return launch_kernel<row::cudaLaunchKernel, form>(
-      {as<CUfunction>(kernel), grid, block, shared, stream, arguments, false});
+  return launch_kernel<row::cudaLaunchKernel, form>({as<CUfunction>(kernel), grid, block, shared, stream, arguments, false});
 }
 
 SIMGPU_BOTH_FORMS(cudaLaunchKernel, _ptsz,
-                  (const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
-                   cudaStream_t stream),
+                  (const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream),
                   (function, grid, block, arguments, shared, stream)) {
-  return launch_function<row::cudaLaunchKernel, form>(function, grid, block, arguments, shared, stream,
-                                                      false);
+  return launch_function<row::cudaLaunchKernel, form>(function, grid, block, arguments, shared, stream, false);
 }
 
 SIMGPU_BOTH_FORMS(cudaLaunchCooperativeKernel, _ptsz,
-                  (const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
-                   cudaStream_t stream),
+                  (const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream),
                   (function, grid, block, arguments, shared, stream)) {
-  return launch_function<row::cudaLaunchCooperativeKernel, form>(function, grid, block, arguments, shared,
-                                                                 stream, true);
+  return launch_function<row::cudaLaunchCooperativeKernel, form>(function, grid, block, arguments, shared, stream, true);
 }
 
-SIMGPU_BOTH_FORMS(cudaLaunchKernelExC, _ptsz,
-                  (const cudaLaunchConfig_t* config, const void* function, void** arguments),
+SIMGPU_BOTH_FORMS(cudaLaunchKernelExC, _ptsz, (const cudaLaunchConfig_t* config, const void* function, void** arguments),
                   (config, function, arguments)) {
   if (config == nullptr) return finish(cudaErrorInvalidValue);
   CUkernel kernel = nullptr;
@@ -115,8 +106,7 @@ SIMGPU_BOTH_FORMS(cudaLaunchKernelExC, _ptsz,
   driver_config.hStream = config->stream;
   driver_config.attrs = as<CUlaunchAttribute*>(config->attrs);
   driver_config.numAttrs = config->numAttrs;
-  return finish(
-      driver_call<row::cudaLaunchKernelExC, form>(&driver_config, as_function(kernel), arguments, nullptr));
+  return finish(driver_call<row::cudaLaunchKernelExC, form>(&driver_config, as_function(kernel), arguments, nullptr));
 }
 
 }  // namespace simgpu::runtime

@@ -45,8 +45,7 @@ SIMGPU_API cudaError_t cudaMalloc(void** pointer, size_t size) {
     *pointer = nullptr;
     return cudaSuccess;
   }
-  return finish(
-      through<row::cudaMalloc>([&](auto entry) { return allocate(entry, as<CUdeviceptr*>(pointer), size); }));
+  return finish(through<row::cudaMalloc>([&](auto entry) { return allocate(entry, as<CUdeviceptr*>(pointer), size); }));
 }
 
 SIMGPU_API cudaError_t cudaFree(void* pointer) {
@@ -56,8 +55,7 @@ SIMGPU_API cudaError_t cudaFree(void* pointer) {
 }
 
 SIMGPU_API cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
-  constexpr unsigned kElement =
-      4;  // the driver wants the size of an access; it decides nothing but the refusal of others
+  constexpr unsigned kElement = 4;  // the driver wants the size of an access; it decides nothing but the refusal of others
   if (pointer == nullptr || pitch == nullptr) return finish(cudaErrorInvalidValue);
   if (width == 0 || height == 0) {
     *pointer = nullptr;
@@ -73,9 +71,7 @@ SIMGPU_API cudaError_t cudaMalloc3D(cudaPitchedPtr* pitched, cudaExtent extent) 
   return cudaMallocPitch(&pitched->ptr, &pitched->pitch, extent.width, extent.height * extent.depth);
 }
 
-SIMGPU_API cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  return direct<row::cudaMemGetInfo>(free, total);
-}
+SIMGPU_API cudaError_t cudaMemGetInfo(size_t* free, size_t* total) { return direct<row::cudaMemGetInfo>(free, total); }
 
 SIMGPU_API cudaError_t cudaMallocHost(void** pointer, size_t size) { return host_alloc(pointer, size, 0); }
 
@@ -98,36 +94,28 @@ SIMGPU_API cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsig
   return direct<row::cudaHostGetDevicePointer>(as<CUdeviceptr*>(device), host, flags);
 }
 
-SIMGPU_API cudaError_t cudaHostGetFlags(unsigned int* flags, void* host) {
-  return direct<row::cudaHostGetFlags>(flags, host);
-}
+SIMGPU_API cudaError_t cudaHostGetFlags(unsigned int* flags, void* host) { return direct<row::cudaHostGetFlags>(flags, host); }
 
 SIMGPU_API cudaError_t cudaMallocManaged(void** pointer, size_t size, unsigned int flags) {
   return direct<row::cudaMallocManaged>(as<CUdeviceptr*>(pointer), size, flags);
 }
 
-SIMGPU_API cudaError_t cudaMemAdvise(const void* pointer, size_t size, cudaMemoryAdvise advice,
-                                     cudaMemLocation location) {
-  return direct<row::cudaMemAdvise>(address(pointer), size, as<CUmem_advise>(advice),
-                                    as<CUmemLocation>(location));
+SIMGPU_API cudaError_t cudaMemAdvise(const void* pointer, size_t size, cudaMemoryAdvise advice, cudaMemLocation location) {
+  return direct<row::cudaMemAdvise>(address(pointer), size, as<CUmem_advise>(advice), as<CUmemLocation>(location));
 }
 
 SIMGPU_BOTH_FORMS(cudaMemPrefetchAsync, _ptsz,
-                  (const void* pointer, size_t size, cudaMemLocation location, unsigned int flags,
-                   cudaStream_t stream),
+                  (const void* pointer, size_t size, cudaMemLocation location, unsigned int flags, cudaStream_t stream),
                   (pointer, size, location, flags, stream)) {
-  return direct<row::cudaMemPrefetchAsync, form>(address(pointer), size, as<CUmemLocation>(location), flags,
-                                                 stream);
+  return direct<row::cudaMemPrefetchAsync, form>(address(pointer), size, as<CUmemLocation>(location), flags, stream);
 }
 
-SIMGPU_API cudaError_t cudaMemRangeGetAttribute(void* data, size_t size, cudaMemRangeAttribute attribute,
-                                                const void* pointer, size_t count) {
-  return direct<row::cudaMemRangeGetAttribute>(data, size, as<CUmem_range_attribute>(attribute),
-                                               address(pointer), count);
+SIMGPU_API cudaError_t cudaMemRangeGetAttribute(void* data, size_t size, cudaMemRangeAttribute attribute, const void* pointer,
+                                                size_t count) {
+  return direct<row::cudaMemRangeGetAttribute>(data, size, as<CUmem_range_attribute>(attribute), address(pointer), count);
 }
 
-SIMGPU_BOTH_FORMS(cudaStreamAttachMemAsync, _ptsz,
-                  (cudaStream_t stream, void* pointer, size_t length, unsigned int flags),
+SIMGPU_BOTH_FORMS(cudaStreamAttachMemAsync, _ptsz, (cudaStream_t stream, void* pointer, size_t length, unsigned int flags),
                   (stream, pointer, length, flags)) {
   return direct<row::cudaStreamAttachMemAsync, form>(stream, address(pointer), length, flags);
 }

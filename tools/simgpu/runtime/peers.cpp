@@ -7,10 +7,9 @@ SIMGPU_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   return direct_without_context<row::cudaDeviceCanAccessPeer>(can, device, peer);
 }
 
-SIMGPU_API cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int source,
-                                                 int destination) {
-  return direct_without_context<row::cudaDeviceGetP2PAttribute>(value, as<CUdevice_P2PAttribute>(attribute),
-                                                                source, destination);
+SIMGPU_API cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int source, int destination) {
+  return direct_without_context<row::cudaDeviceGetP2PAttribute>(value, as<CUdevice_P2PAttribute>(attribute), source,
+                                                                destination);
 }
 
 SIMGPU_API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
@@ -35,9 +34,7 @@ SIMGPU_API cudaError_t cudaIpcOpenMemHandle(void** pointer, cudaIpcMemHandle_t h
   return direct<row::cudaIpcOpenMemHandle>(as<CUdeviceptr*>(pointer), as<CUipcMemHandle>(handle), flags);
 }
 
-SIMGPU_API cudaError_t cudaIpcCloseMemHandle(void* pointer) {
-  return direct<row::cudaIpcCloseMemHandle>(address(pointer));
-}
+SIMGPU_API cudaError_t cudaIpcCloseMemHandle(void* pointer) { return direct<row::cudaIpcCloseMemHandle>(address(pointer)); }
 
 SIMGPU_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
   return direct<row::cudaIpcGetEventHandle>(as<CUipcEventHandle*>(handle), event);

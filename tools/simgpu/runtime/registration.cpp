@@ -55,8 +55,8 @@ Module* module_of(void** handle) { return reinterpret_cast<Module*>(handle); }
 cudaError_t load(Module& module, CUlibrary& library) {
   std::lock_guard lock(module.mutex);
   if (module.library == nullptr) {
-    const CUresult result = driver_call<row::internal_load_module>(&module.library, module.image, nullptr,
-                                                                   nullptr, 0U, nullptr, nullptr, 0U);
+    const CUresult result =
+        driver_call<row::internal_load_module>(&module.library, module.image, nullptr, nullptr, 0U, nullptr, nullptr, 0U);
     if (result != CUDA_SUCCESS) {
       module.library = nullptr;
       return translate(result);
@@ -134,20 +134,18 @@ SIMGPU_API void __cudaUnregisterFatBinary(void** handle) {
   std::erase_if(registry().variables, [&](const auto& entry) { return entry.second.module == module; });
 }
 
-SIMGPU_API void __cudaRegisterFunction(void** handle, const char* host_function, char*, const char* name, int,
-                                       uint3*, uint3*, dim3*, dim3*, int*) {
+SIMGPU_API void __cudaRegisterFunction(void** handle, const char* host_function, char*, const char* name, int, uint3*, uint3*,
+                                       dim3*, dim3*, int*) {
   std::lock_guard lock(registry().mutex);
   registry().functions[host_function] = Function{module_of(handle), name};
 }
 
-SIMGPU_API void __cudaRegisterVar(void** handle, char* host_variable, char*, const char* name, int, size_t,
-                                  int, int) {
+SIMGPU_API void __cudaRegisterVar(void** handle, char* host_variable, char*, const char* name, int, size_t, int, int) {
   std::lock_guard lock(registry().mutex);
   registry().variables[host_variable] = Variable{module_of(handle), name};
 }
 
-SIMGPU_API void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const char* name, int,
-                                         size_t, int, int) {
+SIMGPU_API void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const char* name, int, size_t, int, int) {
   module_of(handle)->managed.push_back({host_pointer, name});
   std::lock_guard lock(registry().mutex);
   registry().variables[host_pointer] = Variable{module_of(handle), name};
@@ -163,8 +161,7 @@ SIMGPU_API char __cudaInitModule(void** handle) {
   for (const Managed& variable : module.managed) {
     CUdeviceptr pointer = 0;
     std::size_t size = 0;
-    if (const CUresult result =
-            driver_call<row::internal_get_managed>(&pointer, &size, library, variable.name.c_str()))
+    if (const CUresult result = driver_call<row::internal_get_managed>(&pointer, &size, library, variable.name.c_str()))
       return finish(result), 0;
     *variable.host_pointer = reinterpret_cast<void*>(pointer);
   }

@@ -37,8 +37,7 @@ SIMGPU_BOTH_FORMS(cudaMemcpyToSymbol, _ptds,
   return copy_now<form>(pointer, from, count, kind);
 }
 
-SIMGPU_BOTH_FORMS(cudaMemcpyFromSymbol, _ptds,
-                  (void* to, const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind),
+SIMGPU_BOTH_FORMS(cudaMemcpyFromSymbol, _ptds, (void* to, const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind),
                   (to, symbol, count, offset, kind)) {
   void* pointer = nullptr;
   if (const cudaError_t error = part_of(symbol, offset, count, pointer)) return finish(error);
@@ -46,8 +45,7 @@ SIMGPU_BOTH_FORMS(cudaMemcpyFromSymbol, _ptds,
 }
 
 SIMGPU_BOTH_FORMS(cudaMemcpyToSymbolAsync, _ptsz,
-                  (const void* symbol, const void* from, size_t count, size_t offset, cudaMemcpyKind kind,
-                   cudaStream_t stream),
+                  (const void* symbol, const void* from, size_t count, size_t offset, cudaMemcpyKind kind, cudaStream_t stream),
                   (symbol, from, count, offset, kind, stream)) {
   void* pointer = nullptr;
   if (const cudaError_t error = part_of(symbol, offset, count, pointer)) return finish(error);
@@ -55,8 +53,7 @@ SIMGPU_BOTH_FORMS(cudaMemcpyToSymbolAsync, _ptsz,
 }
 
 SIMGPU_BOTH_FORMS(cudaMemcpyFromSymbolAsync, _ptsz,
-                  (void* to, const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind,
-                   cudaStream_t stream),
+                  (void* to, const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind, cudaStream_t stream),
                   (to, symbol, count, offset, kind, stream)) {
   void* pointer = nullptr;
   if (const cudaError_t error = part_of(symbol, offset, count, pointer)) return finish(error);

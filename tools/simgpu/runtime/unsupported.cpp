@@ -10,8 +10,7 @@ constexpr int kNotSupported = 801;  // cudaErrorNotSupported
 
 int refuse(const char* name, std::atomic<bool>& said) {
   if (!said.exchange(true))
-    std::fprintf(stderr, "libcudart stand-in: %s is not implemented; it answers cudaErrorNotSupported\n",
-                 name);
+    std::fprintf(stderr, "libcudart stand-in: %s is not implemented; it answers cudaErrorNotSupported\n", name);
   return kNotSupported;
 }
 

@@ -51,8 +51,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __grid_constant__
 #define __restrict__ __restrict
-#define __shared__ \
-  _Pragma("GCC error \"__shared__ memory has no meaning in a twin: its threads run one after another\"")
+#define __shared__ _Pragma("GCC error \"__shared__ memory has no meaning in a twin: its threads run one after another\"")
 
 // initial-exec: a twin is loaded at the first launch, and these few bytes fit into the room that the loader
 // keeps for it; reading threadIdx then costs one instruction instead of a call.
@@ -129,10 +128,9 @@ T atomicMin(T* address, std::type_identity_t<T> value) {
 // ---- What a plain loop over threads cannot do
 // ------------------------------------------------------------------------
 
-#define SIMGPU_REFUSED(what)                                                                                \
-  __attribute__((                                                                                           \
-      error(what " has no twin: the threads of a simulated launch run one after another. Write the test's " \
-                 "kernel without it")))
+#define SIMGPU_REFUSED(what)                                                                                           \
+  __attribute__((error(what " has no twin: the threads of a simulated launch run one after another. Write the test's " \
+                            "kernel without it")))
 SIMGPU_REFUSED("__syncthreads") void __syncthreads();
 SIMGPU_REFUSED("__syncthreads_count") int __syncthreads_count(int);
 SIMGPU_REFUSED("__syncthreads_and") int __syncthreads_and(int);
@@ -202,10 +200,8 @@ struct Twin<function, void (*)(Parameters...)> {
   static void run(const SimLaunch& launch, const char* name) {
     if (launch.parameter_count != sizeof...(Parameters)) {
       // Going on would read parameters that do not exist.
-      std::fprintf(
-          stderr,
-          "simgpu: twin of %s takes %zu parameters, the launch has %u: SIM_TWIN names another kernel\n", name,
-          sizeof...(Parameters), launch.parameter_count);
+      std::fprintf(stderr, "simgpu: twin of %s takes %zu parameters, the launch has %u: SIM_TWIN names another kernel\n", name,
+                   sizeof...(Parameters), launch.parameter_count);
       std::abort();
     }
     run(launch, std::index_sequence_for<Parameters...>{});
