@@ -284,7 +284,7 @@ grants: 5 from the pool, 2 from the driver, 1 refused
 
     def test_no_daemon(self):
         done = self.vramctl("status", code=1)
-        self.assertRegex(done.stderr, "no daemon at .*No such file.*\n  start one with `systemctl start vramd`")
+        self.assertRegex(done.stderr, "no daemon at .*No such file.*\n  start one with `vramd --socket ")
         self.assertEqual(done.stdout, "")
 
     def test_socket_option_goes_before_the_environment(self):

@@ -37,7 +37,7 @@ tl::unexpected<NoAnswer> not_connected(const std::string& path, const Error& err
   if (error.detail == EAGAIN)
     return no_answer(Kind::silent, "the daemon does not take connections" + at, "look at its log; restart it if it hangs");
   return no_answer(Kind::nobody, std::string("no daemon") + at + ": " + std::strerror(error.detail),
-                   "start one with `systemctl start vramd`, or by hand with `vramd --socket " + path + "`");
+                   "start one with `vramd --socket " + path + "`");
 }
 
 std::string words(protocol::Status status) {
