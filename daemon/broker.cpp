@@ -51,11 +51,9 @@ Broker::Greeting Broker::hello(const protocol::Hello& hello, const Peer& peer, W
     return greeting;
   }
   if (hello.role != protocol::Role::session) return refuse(protocol::Status::malformed);
-  if (const auto status = admit(peer); status != protocol::Status::ok) return refuse(status);
 
-  const SessionId id{next_session_++};
-  Session& session = sessions_[id];
-  session.id = id;
+  Session session;
+  session.id = SessionId{next_session_};
   session.wire = std::move(wire);
   session.pid = peer.pid;
   session.uid = peer.uid;
@@ -65,17 +63,31 @@ Broker::Greeting Broker::hello(const protocol::Hello& hello, const Peer& peer, W
   session.wished_priority = hello.priority;
   if (hello.limit_bytes != 0) session.wished_limit = {hello.limit_bytes};
   fill_device_table(hello, greeting.reply, session);
+  fill_limits(hello, greeting.reply, session);
+  greeting.reply.mode = session.mode;
+  if (const auto status = admit(peer); status != protocol::Status::ok) return refuse(status);
+
+  ++next_session_;
   for (const auto& device : devices_)
     if (session.sources[device->facts().index] != protocol::Source::none)
-      device->open(id, session.domain, limits_for(session, *device));
-
-  greeting.reply.mode = session.mode;
-  greeting.reply.session = static_cast<std::uint64_t>(id);
+      device->open(session.id, session.domain, limits_for(session, *device));
+  greeting.reply.session = static_cast<std::uint64_t>(session.id);
   greeting.keep = true;
-  greeting.session = id;
-  log::info(text("session ", static_cast<std::uint64_t>(id), ": ", session.subject.command, " (pid ", session.pid, ", user ",
-                 session.subject.user, ", ", session.subject.container, "), mode ", name_of(session.mode)));
+  greeting.session = session.id;
+  log::info(text("session ", static_cast<std::uint64_t>(session.id), ": ", session.subject.command, " (pid ", session.pid,
+                 ", user ", session.subject.user, ", ", session.subject.container, "), mode ", name_of(session.mode)));
+  sessions_.emplace(greeting.session, std::move(session));
   return greeting;
+}
+
+// Limits go out with the greeting, a refusal too: a process that has to do without the daemon keeps to them.
+void Broker::fill_limits(const protocol::Hello& hello, protocol::HelloReply& reply, Session& session) {
+  for (std::uint32_t i = 0; i < hello.device_count; ++i) {
+    const std::uint32_t index = reply.devices[i].index;
+    if (index == UINT32_MAX) continue;
+    const chunks::Limits limits = limits_for(session, *devices_[index]);
+    reply.limit_bytes[i] = std::min(limits.session, limits.group_limit).value;
+  }
 }
 
 void Broker::fill_device_table(const protocol::Hello& hello, protocol::HelloReply& reply, Session& session) const {
@@ -128,57 +140,24 @@ void Broker::set_policy(policy::Policy policy) {
         device->set_limits(id, limits_for(session, *device));
 }
 
-bool Broker::holds_anything(const Session& session) const {
-  for (const auto& device : devices_) {
-    const chunks::Account* account = device->pool().ledger().find(session.id);
-    if (account != nullptr && account->used() != Bytes{}) return true;
-  }
-  return false;
-}
-
-bool Broker::closed(SessionId id) {
-  Session* session = find(id);
-  if (session == nullptr) return true;
-  session->wire = {};
-  if (session->goodbye) {
-    end(*session, true);
-    return true;
-  }
-  for (const auto& device : devices_)
-    if (device->pool().ledger().find(id) != nullptr) device->disconnect(id);
-  if (!holds_anything(*session)) {
-    end(*session, false);
-    return true;
-  }
-  log::info(text("session ", static_cast<std::uint64_t>(id),
-                 ": its socket closed without goodbye; what it holds stays "
-                 "leased until process ",
-                 session->pid, " ends"));
-  return false;
-}
-
 void Broker::process_ended(SessionId id) {
   Session* session = find(id);
   if (session != nullptr) session->process_ended = true;
 }
 
-void Broker::died(SessionId id) {
-  Session* session = find(id);
-  if (session != nullptr) end(*session, session->goodbye);
-}
-
-void Broker::end(Session& session, bool clean) {
-  const SessionId id = session.id;
+void Broker::end(SessionId id) {
+  const Session* session = find(id);
+  if (session == nullptr) return;
   Bytes held;
   for (const auto& device : devices_) {
     const chunks::Account* account = device->pool().ledger().find(id);
     if (account == nullptr) continue;
     held += account->leased;
-    device->end(id, clean);
+    device->end(id);
   }
-  std::string rest = "nothing was leased";
-  if (held > Bytes{0}) rest = text(held.value >> 20, " MiB ", clean ? "back in the pool" : "released to the driver");
-  log::info(text("session ", static_cast<std::uint64_t>(id), ": ended, ", clean ? "clean" : "without goodbye", ", ", rest));
+  const std::string rest =
+      held == Bytes{} ? "" : text(", held ", held.value >> 20, " MiB: the driver has them back when the process has ended");
+  log::info(text("session ", static_cast<std::uint64_t>(id), ": ended", rest));
   sessions_.erase(id);
 }
 
@@ -228,7 +207,6 @@ void Broker::fill(Snapshot& snapshot) const {
     values.job = session.subject.job;
     values.mode = name_of(session.mode);
     values.priority = name_of(session.priority);
-    values.connected = session.connected();
     for (const auto& device : devices_) {
       const chunks::Account* account = device->pool().ledger().find(id);
       if (account == nullptr) continue;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/clock.hpp"
@@ -18,8 +19,9 @@ namespace vramd {
 
 inline constexpr std::size_t kMaxSessions = 256;
 inline constexpr std::size_t kMaxSessionsPerUser = 64;
-inline constexpr std::uint32_t kMaxWaiting = 64;      // requests of one session that wait for an answer
-inline constexpr std::uint32_t kMaxViolations = 256;  // harmless nonsense of one session
+inline constexpr std::uint32_t kMaxWaiting = 64;        // requests of one session that wait for an answer
+inline constexpr std::size_t kMaxWaitingStatus = 1024;  // requests for the status that wait for it
+inline constexpr std::uint32_t kMaxViolations = 256;    // harmless nonsense of one session
 
 // What the owner of a connection has to do after a packet. `drop` holds the reason, a metric's label.
 struct Verdict {
@@ -42,14 +44,11 @@ class Broker {
   Verdict packet(SessionId session, const void* data, std::size_t size);
   Verdict admin_packet(const Wire& wire, const void* data, std::size_t size);
 
-  // The socket of a session is gone.  True when the session is over as well, and its process need not be
-  // watched.
-  bool closed(SessionId session);
-  // The process of a session is gone, and its last packets are about to be read: nothing is granted to it any
-  // more.
+  // The process of a session is gone, and its last packets are about to be read: nothing is granted to it any more.
   void process_ended(SessionId session);
-  // The process of a session is gone, and so are its packets.
-  void died(SessionId session);
+  // The socket or the process of a session is gone, whichever comes first: the session is over, and nothing that it still
+  // held is lent again. Does nothing when it was over before.
+  void end(SessionId session);
 
   // Whether a session waits for so many answers that nothing more should be read from it.
   bool saturated(SessionId session) const;
@@ -62,6 +61,8 @@ class Broker {
   void fill(Snapshot& snapshot) const;
   // What StatusRequest is answered with; set by the owner, who knows the rest of the snapshot.
   std::function<std::string()> status_text;
+  // Calls a function once after a time; set by the owner, who has the timers.
+  std::function<void(Nanos, std::function<void()>)> call_after;
 
   // The answer of a device; wired up by whoever makes the devices.
   void answer_grant(SessionId session, std::uint32_t request, const GrantAnswer& answer);
@@ -73,10 +74,9 @@ class Broker {
   Device* device_of(Session& session, std::uint32_t index, protocol::Status& status);
   protocol::Status admit(const Peer& peer) const;
   void fill_device_table(const protocol::Hello& hello, protocol::HelloReply& reply, Session& session) const;
+  void fill_limits(const protocol::Hello& hello, protocol::HelloReply& reply, Session& session);
   chunks::Limits limits_for(Session& session, const Device& device);
   chunks::DomainId domain_of(const Peer& peer);
-  void end(Session& session, bool clean);
-  bool holds_anything(const Session& session) const;
 
   // In requests.cpp.
   Verdict on_grant(Session& session, const protocol::Grant& message);
@@ -84,7 +84,8 @@ class Broker {
   Verdict on_charge(Session& session, const protocol::Charge& message);
   Verdict on_memory_info(Session& session, const protocol::MemoryInfo& message);
   void send_memory_info(Session& session, Device& device, std::uint32_t request) const;
-  void send_status(const Wire& wire, std::uint32_t request) const;
+  void on_status(const Wire& wire, std::uint32_t request);
+  void answer_status();
   Verdict violation(Session& session) const;
 
   std::vector<std::unique_ptr<Device>> devices_;  // by index
@@ -95,6 +96,9 @@ class Broker {
   std::uint64_t next_session_ = 1;
   std::map<std::pair<unsigned, std::string>, chunks::DomainId> domains_;  // (uid, container)
   std::map<std::string, chunks::GroupId> groups_;                         // by sharing key
+  std::vector<std::pair<Wire, std::uint32_t>> waiting_status_;            // who asked, and in which request
+  bool status_scheduled_ = false;
+  Nanos next_status_{};
 };
 
 }  // namespace vramd

@@ -133,6 +133,12 @@ Try<void> Daemon::open_devices() {
   }
   broker_ = std::make_unique<Broker>(std::move(devices), driver_.version, policy_, make_epoch());
   broker_->status_text = [this] { return status_json(snapshot()); };
+  broker_->call_after = [this](Nanos time, std::function<void()> call) {
+    const auto timer = std::make_shared<asio::steady_timer>(loop_, std::chrono::nanoseconds(time.value));
+    timer->async_wait([timer, call = std::move(call)](const boost::system::error_code& error) {
+      if (!error) call();
+    });
+  };
   return {};
 }
 

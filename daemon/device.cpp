@@ -1,5 +1,7 @@
 #include "daemon/device.hpp"
 
+#include <algorithm>
+
 #include "daemon/log.hpp"
 #include "daemon/text.hpp"
 
@@ -74,8 +76,6 @@ void Device::configure(const policy::Policy& policy) {
 void Device::open(SessionId session, chunks::DomainId domain, const chunks::Limits& limits) {
   pool_.open(session, domain, limits);
 }
-
-void Device::end(SessionId session, bool clean) { release(clean ? pool_.end_clean(session) : pool_.end_dirty(session)); }
 
 void Device::request(SessionId session, std::uint32_t request, Bytes bytes) {
   apply(pool_.request(session, bytes), session, request);
@@ -156,8 +156,19 @@ bool Device::give_back(SessionId session, ChunkId chunk) {
   return true;
 }
 
-void Device::charge(SessionId session, std::int64_t bytes, std::function<void(bool)> done) {
-  chunks::Charged charged = pool_.charge(session, bytes);
+bool Device::question(SessionId session, std::int64_t bytes) {
+  if (bytes <= 0 || Bytes{static_cast<std::uint64_t>(bytes)} <= limit_of(session)) return true;
+  pool_.count_refusal();
+  return false;
+}
+
+Bytes Device::limit_of(SessionId session) const {
+  const chunks::Account* account = pool_.ledger().find(session);
+  return account == nullptr ? chunks::kUnlimited : std::min(account->limits.session, account->limits.group_limit);
+}
+
+void Device::charge(SessionId session, std::int64_t bytes, bool is_fact, std::function<void(bool)> done) {
+  chunks::Charged charged = pool_.charge(session, bytes, is_fact);
   if (charged.releases.empty()) return done(charged.accepted);
   release(std::move(charged.releases), [done = std::move(done)] { done(true); });
 }

@@ -45,15 +45,17 @@ class Device {
   // Sessions. Ends return nothing: the chunks go their way.
   void open(SessionId session, chunks::DomainId domain, const chunks::Limits& limits);
   void set_limits(SessionId session, const chunks::Limits& limits) { pool_.set_limits(session, limits); }
-  void disconnect(SessionId session) { release(pool_.disconnect(session)); }
-  void end(SessionId session, bool clean);
+  void end(SessionId session) { release(pool_.end(session)); }
 
-  // Answered through `Answer`, at once or later. The session must be open and connected.
+  // Answered through `Answer`, at once or later. The session must be open.
   void request(SessionId session, std::uint32_t request, Bytes bytes);
   bool acknowledge(SessionId session, ChunkId chunk) { return pool_.acknowledge(session, chunk); }
   bool give_back(SessionId session, ChunkId chunk);
   // `done` is called when the driver has what the charge needs: at once, or after idle chunks were given up.
-  void charge(SessionId session, std::int64_t bytes, std::function<void(bool accepted)> done);
+  void charge(SessionId session, std::int64_t bytes, bool is_fact, std::function<void(bool accepted)> done);
+  // Whether the limit allows a request of this size. A refusal is counted.
+  bool question(SessionId session, std::int64_t bytes);
+  Bytes limit_of(SessionId session) const;
 
   // Asks the driver for its free bytes; free() is that number from then on.
   void refresh(std::function<void()> done = {});

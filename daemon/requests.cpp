@@ -23,6 +23,8 @@ void send(const Wire& wire, const M& message, int fd = -1) {
   if (wire.send) wire.send(&message, sizeof message, fd);
 }
 
+std::uint64_t mebibytes(Bytes bytes) { return bytes.value >> 20; }
+
 // What a session wants to have, as against what it tells.
 bool is_wish(Type type) {
   return type == Type::grant || type == Type::charge || type == Type::memory_info || type == Type::status;
@@ -47,7 +49,10 @@ Verdict Broker::packet(SessionId id, const void* data, std::size_t size) {
   Session* session = find(id);
   protocol::Header header;
   if (session == nullptr || !protocol::decode_header(data, size, header) || is_reply(header.type)) return kMalformed;
-  if (session->goodbye) return violation(*session);  // it said that it is done
+  if (session->goodbye) {  // it said that it is done
+    if (is_wish(header.type)) send(session->wire, protocol::make<protocol::ErrorReply>(header.request, Status::refused));
+    return violation(*session);
+  }
   if (session->process_ended && is_wish(header.type)) return kKeep;
   switch (header.type) {
     case Type::grant: {
@@ -74,7 +79,7 @@ Verdict Broker::packet(SessionId id, const void* data, std::size_t size) {
       return protocol::decode(data, size, message) ? on_memory_info(*session, message) : kMalformed;
     }
     case Type::goodbye: session->goodbye = true; return kKeep;
-    case Type::status: send_status(session->wire, header.request); return kKeep;
+    case Type::status: on_status(session->wire, header.request); return kKeep;
     case Type::hello: return kMalformed;  // one hello a connection
     default: send(session->wire, protocol::make<protocol::ErrorReply>(header.request, Status::unsupported)); return kKeep;
   }
@@ -84,7 +89,7 @@ Verdict Broker::admin_packet(const Wire& wire, const void* data, std::size_t siz
   protocol::Header header;
   if (!protocol::decode_header(data, size, header) || is_reply(header.type) || header.type == Type::hello) return kMalformed;
   switch (header.type) {
-    case Type::status: send_status(wire, header.request); break;
+    case Type::status: on_status(wire, header.request); break;
     case Type::goodbye:
     case Type::acknowledge:
     case Type::give_back: break;  // have no reply, and admins hold nothing
@@ -163,8 +168,20 @@ Verdict Broker::on_charge(Session& session, const protocol::Charge& message) {
     answer(status);
     return kKeep;
   }
+  if (message.kind == protocol::ChargeKind::question) {
+    // Nothing is entered: a request above the limit was refused before any chunk was asked for.
+    const Status told = device->question(id, message.bytes) ? Status::ok : Status::over_limit;
+    if (told == Status::over_limit) {
+      const Bytes asked{static_cast<std::uint64_t>(message.bytes)};
+      log::info(text("session ", static_cast<std::uint64_t>(id), ": wants ", mebibytes(asked), " MiB of GPU ", message.device,
+                     ", above its limit of ", mebibytes(device->limit_of(id)), " MiB"));
+    }
+    answer(told);
+    return kKeep;
+  }
   const Status refusal = message.bytes > 0 ? Status::over_limit : Status::malformed;
-  device->charge(id, message.bytes, [=](bool accepted) { answer(accepted ? Status::ok : refusal); });
+  const bool is_fact = message.kind == protocol::ChargeKind::native;
+  device->charge(id, message.bytes, is_fact, [=](bool accepted) { answer(accepted ? Status::ok : refusal); });
   return kKeep;
 }
 
@@ -182,7 +199,7 @@ Verdict Broker::on_memory_info(Session& session, const protocol::MemoryInfo& mes
     Session* still = find(id);
     if (still == nullptr) return;
     --still->waiting;
-    if (still->connected()) send_memory_info(*still, *device, request);
+    send_memory_info(*still, *device, request);
   });
   return kKeep;
 }
@@ -203,16 +220,32 @@ void Broker::send_memory_info(Session& session, Device& device, std::uint32_t re
   send(session.wire, reply);
 }
 
-void Broker::send_status(const Wire& wire, std::uint32_t request) const {
-  const std::string json = status_text ? status_text() : "{}\n";
-  auto fd = sealed_memory("vramd-status", json);
-  if (!fd) {
-    log::error(text("status: ", fd.error().what, ": errno ", fd.error().detail));
-    return send(wire, protocol::make<protocol::StatusReply>(request, Status::internal));
+// To write the status takes time on the one loop that everybody waits for. So that a flood of requests takes at most a fifth of
+// it, a status is followed by a pause of four times its own length; who asks meanwhile is answered together with the next.
+void Broker::on_status(const Wire& wire, std::uint32_t request) {
+  if (waiting_status_.size() >= kMaxWaitingStatus)
+    return send(wire, protocol::make<protocol::StatusReply>(request, Status::too_many));
+  waiting_status_.emplace_back(wire, request);
+  const Nanos left = next_status_ - MonotonicClock{}.now();
+  if (left.value <= 0) return answer_status();
+  if (std::exchange(status_scheduled_, true)) return;
+  call_after(left, [this] { answer_status(); });
+}
+
+void Broker::answer_status() {
+  status_scheduled_ = false;
+  const Nanos begin = MonotonicClock{}.now();
+  const auto waiting = std::exchange(waiting_status_, {});
+  const std::string json = status_text();
+  for (const auto& [wire, request] : waiting) {
+    auto fd = sealed_memory("vramd-status", json);  // one for each: a descriptor's position is shared with its copies
+    if (!fd) log::error(text("status: ", fd.error().what, ": errno ", fd.error().detail));
+    auto reply = protocol::make<protocol::StatusReply>(request, fd ? Status::ok : Status::internal);
+    reply.bytes = fd ? json.size() : 0;
+    send(wire, reply, fd ? fd->get() : -1);
   }
-  auto reply = protocol::make<protocol::StatusReply>(request);
-  reply.bytes = json.size();
-  send(wire, reply, fd->get());
+  const Nanos end = MonotonicClock{}.now();
+  next_status_ = end + Nanos{(end - begin).value * 4};
 }
 
 }  // namespace vramd

@@ -173,7 +173,7 @@ const char* Server::Impl::on_hello(const VisitorPtr& visitor, const void* packet
   return nullptr;
 }
 
-// Ends the session when its process ends. The watch outlives the connection.
+// Ends the session when its process ends: its socket may live on in a forked child.
 void Server::Impl::watch(const VisitorPtr& visitor) {
   const SessionId session = visitor->session;
   const auto pidfd = std::make_shared<asio::posix::stream_descriptor>(loop_, visitor->peer.pidfd.release());
@@ -182,14 +182,14 @@ void Server::Impl::watch(const VisitorPtr& visitor) {
                     [self = shared_from_this(), session, pidfd,
                      weak = std::weak_ptr<Connection>(visitor->connection)](const boost::system::error_code& error) {
                       if (error || self->stopped_) return;
-                      // Its goodbye may still lie in the socket.
+                      // What it gave back may still lie in the socket.
                       self->broker_.process_ended(session);
                       if (const auto connection = weak.lock()) {
                         connection->drain();
                         connection->close(nullptr);
                       }
                       self->watches_.erase(session);
-                      self->broker_.died(session);
+                      self->broker_.end(session);
                     });
 }
 
@@ -202,7 +202,8 @@ void Server::Impl::on_closed(const VisitorPtr& visitor, const char* reason) {
                       ") dropped: ", reason));
   }
   if (stopped_ || visitor->session == SessionId{}) return;
-  if (broker_.closed(visitor->session)) watches_.erase(visitor->session);
+  broker_.end(visitor->session);
+  watches_.erase(visitor->session);
 }
 
 void Server::Impl::count_drop(const char* reason) { ++dropped_[reason]; }

@@ -20,7 +20,7 @@ struct Wire {
 
 struct Session {
   SessionId id{};
-  Wire wire;  // empty when the socket is gone and the process is not
+  Wire wire;
   int pid = 0;
   unsigned uid = 0;
   Subject subject;
@@ -35,8 +35,6 @@ struct Session {
   bool process_ended = false;    // only what it said before still counts
   std::uint32_t waiting = 0;     // requests whose answer is still to come
   std::uint32_t violations = 0;  // messages that made no sense and did no harm
-
-  bool connected() const { return static_cast<bool>(wire.send); }
 };
 
 }  // namespace vramd

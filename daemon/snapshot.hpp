@@ -32,7 +32,6 @@ struct SessionSnapshot {
   int pid = 0;
   unsigned uid = 0;
   std::string user, command, container, job, mode, priority;
-  bool connected = true;
   std::vector<SessionShare> devices;
 };
 

@@ -34,16 +34,9 @@ Json session_json(const SessionSnapshot& session) {
                        {"charged", share.charged.value},
                        {"limit", limit}});
   }
-  return {{"id", session.id},
-          {"pid", session.pid},
-          {"uid", session.uid},
-          {"user", session.user},
-          {"command", session.command},
-          {"container", session.container},
-          {"job", session.job},
-          {"mode", session.mode},
-          {"priority", session.priority},
-          {"connected", session.connected},
+  return {{"id", session.id},     {"pid", session.pid},         {"uid", session.uid},
+          {"user", session.user}, {"command", session.command}, {"container", session.container},
+          {"job", session.job},   {"mode", session.mode},       {"priority", session.priority},
           {"devices", devices}};
 }
 

@@ -37,12 +37,13 @@ Bytes Ledger::room(const Account& account) const {
   return own < shared ? own : shared;
 }
 
-bool Ledger::charge(Account& account, std::int64_t bytes) {
+bool Ledger::charge(Account& account, std::int64_t bytes, bool is_fact) {
   if (bytes >= 0) {
     const Bytes more{static_cast<std::uint64_t>(bytes)};
-    // Without a limit the sum itself is the limit: it must not wrap, whatever a peer sends.
+    // The sum must not wrap, whatever a peer sends.
     constexpr Bytes kMost{std::uint64_t{1} << 60};
-    if (more > kMost || account.charged + more > kMost || more > room(account)) return false;
+    if (more > kMost || account.charged + more > kMost) return false;
+    if (!is_fact && more > room(account)) return false;
     account.charged += more;
     return true;
   }

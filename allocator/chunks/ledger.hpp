@@ -18,7 +18,6 @@ struct Account {
                   // cannot pass it
   Bytes charged;  // memory outside the pool
   std::uint32_t pending_count = 0;
-  bool connected = true;  // false: the socket is gone, the process is not
   std::unordered_set<ChunkId> chunks;
   std::unordered_set<ChunkId> unacknowledged;  // part of `chunks`
 
@@ -39,9 +38,9 @@ class Ledger {
   // held.
   Bytes room(const Account& account) const;
 
-  // Enters (bytes > 0) or removes (bytes < 0) memory outside the pool. False when a limit forbids it or when
-  // more would be removed than was entered; then nothing has changed.
-  bool charge(Account& account, std::int64_t bytes);
+  // Enters (bytes > 0) or removes (bytes < 0) memory outside the pool. False when a limit forbids it (never for a fact), or
+  // when more would be removed than was entered; then nothing has changed.
+  bool charge(Account& account, std::int64_t bytes, bool is_fact);
 
   const std::unordered_map<SessionId, Account>& accounts() const { return accounts_; }
 

@@ -23,38 +23,11 @@ void Pool::set_limits(SessionId session, const Limits& limits) {
   account->limits = limits;
 }
 
-Releases Pool::disconnect(SessionId session) {
-  Account* account = ledger_.find(session);
-  assert(account != nullptr);
-  account->connected = false;
-  Releases releases;
-  const auto unacknowledged = account->unacknowledged;  // a copy: end_lease() takes from the set
-  for (const ChunkId id : unacknowledged) {
-    Chunk& chunk = chunks_.at(id);
-    end_lease(*account, id, chunk);
-    releases.push_back(make_dying(id, chunk));
-  }
-  return releases;
-}
-
-Releases Pool::end_clean(SessionId session) {
-  Account* account = ledger_.find(session);
-  assert(account != nullptr);
-  const auto held = account->chunks;
-  for (const ChunkId id : held) {
-    Chunk& chunk = chunks_.at(id);
-    end_lease(*account, id, chunk);
-    make_idle(id, chunk);
-  }
-  ledger_.close(session);
-  return trim();
-}
-
-Releases Pool::end_dirty(SessionId session) {
+Releases Pool::end(SessionId session) {
   Account* account = ledger_.find(session);
   assert(account != nullptr);
   Releases releases;
-  const auto held = account->chunks;
+  const auto held = account->chunks;  // a copy: end_lease() takes from the set
   for (const ChunkId id : held) {
     Chunk& chunk = chunks_.at(id);
     end_lease(*account, id, chunk);
@@ -68,7 +41,7 @@ Decision Pool::request(SessionId session, Bytes bytes) {
   const auto chunk_class = class_of(bytes);
   if (!chunk_class) return Refused{Refusal::not_a_class};
   Account* account = ledger_.find(session);
-  assert(account != nullptr && account->connected);
+  assert(account != nullptr);
   if (account->unacknowledged.size() + account->pending_count >= config_.max_unacknowledged)
     return Refused{Refusal::too_many_unacknowledged};
   if (bytes > ledger_.room(*account)) {
@@ -104,10 +77,8 @@ Decision Pool::created(ChunkId id) {
   if (account != nullptr) {
     account->pending -= chunk.bytes();
     --account->pending_count;
-    if (account->connected) {
-      ++counts_.miss;
-      return lease(session, *account, id, chunk);
-    }
+    ++counts_.miss;
+    return lease(session, *account, id, chunk);
   }
   // Nobody has seen it: it is fresh for anybody.
   make_idle(id, chunk);
@@ -119,8 +90,7 @@ Decision Pool::create_failed(ChunkId id, CreateFailure why) {
   assert(chunk.state == State::creating);
   const Bytes bytes = chunk.bytes();
   Account* account = ledger_.find(chunk.session);
-  const bool wanted = account != nullptr && account->connected;
-  if (wanted && why == CreateFailure::out_of_memory) {
+  if (account != nullptr && why == CreateFailure::out_of_memory) {
     // The driver's word counts, not known_free_. All idle chunks may go for one that is asked for, a step at
     // a time.
     Releases releases = make_room(bytes);
@@ -153,7 +123,9 @@ std::optional<Releases> Pool::give_back(SessionId session, ChunkId id) {
   Account* account = ledger_.find(session);
   if (account == nullptr || account->chunks.count(id) == 0) return std::nullopt;
   Chunk& chunk = chunks_.at(id);
+  const bool usable = account->unacknowledged.count(id) == 0;
   end_lease(*account, id, chunk);
+  if (!usable) return Releases{make_dying(id, chunk)};
   make_idle(id, chunk);
   return trim();
 }
@@ -166,10 +138,10 @@ std::optional<Release> Pool::revoke(SessionId session, ChunkId id) {
   return make_dying(id, chunk);
 }
 
-Charged Pool::charge(SessionId session, std::int64_t bytes) {
+Charged Pool::charge(SessionId session, std::int64_t bytes, bool is_fact) {
   Account* account = ledger_.find(session);
   assert(account != nullptr);
-  if (!ledger_.charge(*account, bytes)) {
+  if (!ledger_.charge(*account, bytes, is_fact)) {
     if (bytes > 0) ++counts_.over_limit;
     return {false, {}};
   }

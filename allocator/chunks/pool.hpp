@@ -3,16 +3,16 @@
 // results.
 //
 // Life of a chunk:
-//   creating --created--> leased --give_back, end_clean--> idle --request--> leased
+//   creating --created--> leased --give_back--> idle --request--> leased
 //       |                    |                              |
-//       |                    +--end_dirty, disconnect--> dying --released--> gone
+//       |                    +--end, revoke--> dying --released--> gone
 //       +--create_failed--> gone                     idle --convert, trim--> releasing --released--> gone
 //
 // Promises, each walked by check():
 //   * a chunk is in exactly one state and leased to at most one session;
 //   * the bytes granted are the bytes leased are the sum over all accounts, at every moment;
 //   * a used chunk is granted again only inside its domain; it leaves the domain by release and create;
-//   * a chunk of a session that died is never granted again;
+//   * a chunk of a session that has ended is never granted again;
 //   * a request is refused for lack of memory only after every idle chunk has gone and the driver has still
 //   refused.
 #pragma once
@@ -48,13 +48,9 @@ class Pool {
   // Sessions. All of them but open() expect an open session.
   bool open(SessionId session, DomainId domain, const Limits& limits);
   void set_limits(SessionId session, const Limits& limits);
-  // The socket is gone and the process is not. What was not acknowledged goes back to the driver (not to the
-  // pool: the process may have received it); the rest stays leased.
-  Releases disconnect(SessionId session);
-  // The session said goodbye: everything it holds is clean.
-  Releases end_clean(SessionId session);
-  // The process died: nothing it held is ever granted again.
-  Releases end_dirty(SessionId session);
+  // The session is over. Nothing it held is ever granted again: its process may still map it, and the driver returns the
+  // bytes when it no longer does.
+  Releases end(SessionId session);
 
   // Requests. A NeedCreate or NeedConvert is answered later with created() or create_failed(), which decide
   // again.
@@ -65,11 +61,15 @@ class Pool {
 
   // False or empty: the chunk is not leased to this session (or is acknowledged already).
   bool acknowledge(SessionId session, ChunkId chunk);
+  // A chunk that comes back without ever having been acknowledged is released: the session could not use it.
   std::optional<Releases> give_back(SessionId session, ChunkId chunk);
   // A grant that could not be delivered: the lease ends and the chunk is released.
   std::optional<Release> revoke(SessionId session, ChunkId chunk);
 
-  Charged charge(SessionId session, std::int64_t bytes);
+  // Memory outside the pool enters (bytes > 0) or leaves the account. A fact is entered whatever the limit says.
+  Charged charge(SessionId session, std::int64_t bytes, bool is_fact = false);
+  // For a request that the session itself did not even make, since it is above its limit: counted as refused.
+  void count_refusal() { ++counts_.over_limit; }
 
   bool holds(SessionId session, ChunkId chunk) const;
   const Ledger& ledger() const { return ledger_; }

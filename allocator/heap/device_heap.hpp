@@ -1,14 +1,23 @@
 // The heap of one device in one process: blocks on segments, segments on chunks of a ChunkSource.
 //
-// Thread-safe. The lock guards bookkeeping only and is never held across a driver call or a call of the source: a thread
-// that has to grow builds its segment alone and then adds it; two threads that miss at once grow twice.
+// Thread-safe. The lock guards bookkeeping only and is never held across a driver call or a call of the source. Growth has
+// a lock of its own, which only threads take that found nothing free: one gathers chunks at a time, or two that want most of
+// the device would each end with half of it.
 //
 // Freed memory: free is two steps. begin_free() takes the block from the program, finish_free() makes it reusable. Between
-// the two the caller proves that the GPU is done with it (today: by synchronising the block's context, as cuMemFree may).
+// the two the caller proves that the GPU is done with it (today: by synchronising the block's context, as cuMemFree may);
+// where it cannot, undo_free() gives the block back to the program. Blocks are named by their ids: an address may mean
+// another block by then.
 #pragma once
 
-#include <new>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
+#include <new>
+#include <optional>
+
+#include "allocator/base/clock.hpp"
 #include "allocator/base/mutex.hpp"
 #include "allocator/base/node_pool.hpp"
 #include "allocator/heap/chunk_array.hpp"
@@ -38,16 +47,23 @@ class DeviceHeap {
   DeviceHeap& operator=(const DeviceHeap&) = delete;
 
   // A block of at least `requested` bytes (> 0). Errors: out_of_memory and over_limit after everything idle was given
-  // back and one more try; others as the driver or the source reports them. On error nothing has changed.
+  // back and more tries; others as the driver or the source reports them. On error nothing has changed.
   Result<DevicePtr> allocate(Bytes requested, const void* context) {
     if (Placement::rounded(requested) == Bytes{0}) return failure(ErrorCode::out_of_memory, "allocate: size");
-    {
-      MutexLock lock(mutex_);
-      if (Range* block = placement_.take(requested, context)) return block->base;
+    if (auto block = take(requested, context)) return *block;
+    MutexLock growing(grow_mutex_);
+    if (auto block = take(requested, context)) return *block;  // another thread has grown or freed meanwhile
+    bool gathered = false;
+    auto block = grow(requested, context, gathered);
+    if (block || !is_shortage(block.error())) return block;
+    if (give_back_idle({})) block = grow(requested, context, gathered = false);
+    // Some chunks were there and not enough. If another process is at the same, each holds what the other lacks; both give
+    // theirs back, and the one that waits less gets all.
+    for (int turn = 0; turn < kTurns && gathered && !block && block.error().code == ErrorCode::out_of_memory; ++turn) {
+      wait_a_turn(turn);
+      if (source_.available(device_) >= segment_size(requested, false)) block = grow(requested, context, gathered);
     }
-    auto block = grow(requested, context);
-    if (block || !is_shortage(block.error()) || !give_back_idle({})) return block;
-    return grow(requested, context);
+    return block;
   }
 
   enum class Owned : std::uint8_t {
@@ -78,14 +94,19 @@ class DeviceHeap {
   }
 
   // Makes a block from begin_free() reusable; idle segments beyond Config::keep_idle go back to the source.
-  void finish_free(DevicePtr base) {
+  void finish_free(const BlockInfo& block) {
     {
       MutexLock lock(mutex_);
-      Range* range = placement_.find(base);
-      if (range == nullptr || range->base != base || range->state != RangeState::limbo) return;
-      if (placement_.release(*range) == nullptr) return;
+      Range* range = in_limbo(block);
+      if (range == nullptr || placement_.release(*range) == nullptr) return;
     }
     give_back_idle(config_.keep_idle);
+  }
+
+  // Makes a block from begin_free() live again.
+  void undo_free(const BlockInfo& block) {
+    MutexLock lock(mutex_);
+    if (Range* range = in_limbo(block)) placement_.to_live(*range);
   }
 
   // Gives idle segments back, the longest idle first, until at most `keep` bytes of them are left. True when any went.
@@ -105,11 +126,18 @@ class DeviceHeap {
     }
   }
 
-  // Frees every block of a context that is gone: no work of it can be in flight.
-  void drop_context(const void* context) {
+  // The id of the youngest block so far.
+  std::uint64_t last_id() const {
+    MutexLock lock(mutex_);
+    return placement_.last_id();
+  }
+
+  // Frees the blocks of a context that is gone: no work of it can be in flight. Only those up to `last`, which the caller
+  // asked for before the context went: a new context may have got the same handle since.
+  void drop_context(const void* context, std::uint64_t last) {
     {
       MutexLock lock(mutex_);
-      while (Range* block = placement_.block_of(context)) placement_.release(*block);
+      placement_.release_all_of(context, last);
     }
     give_back_idle(config_.keep_idle);
   }
@@ -156,12 +184,34 @@ class DeviceHeap {
   int device() const { return device_; }
 
  private:
+  static constexpr int kTurns = 4;
+
   // A segment with what backs it: chunks in address order.
   struct MappedSegment : Segment {
     Reservation reservation;
     ChunkArray chunks;
     AccessMask access = 0;  // as granted
   };
+
+  // 1, 2, 4, ... ms, each longer by up to as much again. By number: libc's nanosleep() is a cancellation point.
+  static void wait_a_turn(int turn) {
+    const std::int64_t least = 1'000'000ll << turn;
+    const std::int64_t more = (MonotonicClock{}.now().value ^ ::getpid() * 0x9e3779b1ll) % least;
+    const timespec time{0, least + (more < 0 ? -more : more)};
+    (void)::syscall(SYS_nanosleep, &time, nullptr);
+  }
+
+  std::optional<DevicePtr> take(Bytes requested, const void* context) {
+    MutexLock lock(mutex_);
+    const Range* block = placement_.take(requested, context);
+    return block == nullptr ? std::nullopt : std::optional(block->base);
+  }
+
+  // With the lock held.
+  Range* in_limbo(const BlockInfo& block) {
+    Range* range = placement_.find(block.base);
+    return range != nullptr && range->id == block.id && range->state == RangeState::limbo ? range : nullptr;
+  }
 
   static bool is_shortage(const Error& error) {
     return error.code == ErrorCode::out_of_memory || error.code == ErrorCode::over_limit;
@@ -175,15 +225,16 @@ class DeviceHeap {
     return generous && size < kLargeChunk ? kLargeChunk : size;
   }
 
-  Result<DevicePtr> grow(Bytes requested, const void* context) {
-    auto block = grow_by(segment_size(requested, true), requested, context);
+  // `gathered` becomes true when chunks had been there before the shortage.
+  Result<DevicePtr> grow(Bytes requested, const void* context, bool& gathered) {
+    auto block = grow_by(segment_size(requested, true), requested, context, gathered);
     const Bytes exact = segment_size(requested, false);
     if (block || !is_shortage(block.error()) || exact == segment_size(requested, true)) return block;
-    return grow_by(exact, requested, context);
+    return grow_by(exact, requested, context, gathered);
   }
 
-  Result<DevicePtr> grow_by(Bytes size, Bytes requested, const void* context) {
-    auto built = build(size, requested <= kSmallLimit);
+  Result<DevicePtr> grow_by(Bytes size, Bytes requested, const void* context, bool& gathered) {
+    auto built = build(size, requested <= kSmallLimit, gathered);
     if (!built) return tl::unexpected(built.error());
     MappedSegment* segment = *built;
     for (;;) {
@@ -220,7 +271,7 @@ class DeviceHeap {
   }
 
   // A mapped segment that is not yet in the placement; all or nothing.
-  Result<MappedSegment*> build(Bytes size, bool small) {
+  Result<MappedSegment*> build(Bytes size, bool small, bool& gathered) {
     MappedSegment* segment;
     AccessMask access;
     {
@@ -231,7 +282,8 @@ class DeviceHeap {
     if (segment == nullptr) return failure(ErrorCode::out_of_memory, "host memory for bookkeeping");
     auto filled = fill(*segment, size, access);
     if (!filled) {
-      give_back_chunks(*segment);
+      gathered = gathered || segment->chunks.size() != 0;
+      source_.give_back(device_, segment->chunks.data(), segment->chunks.size());
       destroy(segment);
       return tl::unexpected(filled.error());
     }
@@ -257,23 +309,22 @@ class DeviceHeap {
     return map_chunks(driver_, segment.reservation.base(), segment.chunks.data(), segment.chunks.size(), access);
   }
 
-  void give_back_chunks(MappedSegment& segment) {
-    for (std::size_t i = 0; i < segment.chunks.size(); ++i) source_.give_back(device_, segment.chunks.data()[i]);
-  }
-
   // Unmaps a segment that the placement no longer knows and gives its chunks back. A chunk that the driver refuses to unmap
   // stays where it is, with its address space, for the rest of the process: it must not reach anybody else.
   void tear_down(MappedSegment* segment) {
     DevicePtr at = segment->base;
-    for (std::size_t i = 0; i < segment->chunks.size(); ++i) {
-      const Chunk& chunk = segment->chunks.data()[i];
-      if (unmap_chunks(driver_, at, &chunk, 1)) {
-        source_.give_back(device_, chunk);
-      } else {
+    const Chunk* chunks = segment->chunks.data();
+    const std::size_t count = segment->chunks.size();
+    std::size_t from = 0;  // unmapped from here on and not yet given back
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!unmap_chunks(driver_, at, chunks + i, 1)) {
         segment->reservation.leak();
+        source_.give_back(device_, chunks + from, i - from);
+        from = i + 1;
       }
-      at = at + chunk.size;
+      at = at + chunks[i].size;
     }
+    source_.give_back(device_, chunks + from, count - from);
     destroy(segment);
   }
 
@@ -287,6 +338,7 @@ class DeviceHeap {
   Source& source_;
   const int device_;
   const Config config_;
+  Mutex grow_mutex_;     // taken before mutex_
   mutable Mutex mutex_;  // guards everything below
   Placement placement_;
   NodePool<MappedSegment> segment_nodes_;

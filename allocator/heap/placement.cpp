@@ -92,6 +92,13 @@ void Placement::to_limbo(Range& block) {
   --totals_.blocks;
 }
 
+void Placement::to_live(Range& block) {
+  block.state = RangeState::live;
+  totals_.live += block.requested;
+  totals_.limbo -= block.size;
+  ++totals_.blocks;
+}
+
 // `range` grows by its right neighbour, which disappears. Neither is in a free set at this moment.
 void Placement::absorb_next(Range& range) {
   Range* gone = range.next;
@@ -137,13 +144,19 @@ Segment* Placement::oldest_idle() const {
   return oldest;
 }
 
-Range* Placement::block_of(const void* context) const {
+void Placement::release_all_of(const void* context, std::uint64_t last) {
   for (Segment* segment = segments_; segment != nullptr; segment = segment->next) {
-    for (Range* range = segment->first; range != nullptr; range = range->next) {
-      if (range->state != RangeState::free && range->context == context) return range;
+    for (Range* range = segment->first; range != nullptr;) {
+      if (range->state == RangeState::free || range->context != context || range->id > last) {
+        range = range->next;
+        continue;
+      }
+      Range* before = range->previous;
+      Range* merged = before != nullptr && before->state == RangeState::free ? before : range;
+      release(*range);
+      range = merged->next;
     }
   }
-  return nullptr;
 }
 
 bool Placement::consistent() const {

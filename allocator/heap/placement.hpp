@@ -83,14 +83,18 @@ class Placement {
   Range* find(DevicePtr p) const;
 
   void to_limbo(Range& block);
+  // Undoes to_limbo().
+  void to_live(Range& block);
   // Makes a block free and merges it with its neighbours. Returns its segment when that is wholly free now.
   Segment* release(Range& block);
 
   // The wholly free segment that has been so the longest and is not pinned, or nullptr.
   Segment* oldest_idle() const;
   Segment* segments() const { return segments_; }
-  // A live or limbo block of this context, or nullptr.
-  Range* block_of(const void* context) const;
+  // The id of the youngest block so far.
+  std::uint64_t last_id() const { return next_id_ - 1; }
+  // Makes all blocks of this context free that are not younger than `last`, those in limbo included.
+  void release_all_of(const void* context, std::uint64_t last);
 
   const Totals& totals() const { return totals_; }
   // Walks everything and compares it with the totals and the sets. For tests: linear in the number of ranges.

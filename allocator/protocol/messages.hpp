@@ -56,7 +56,11 @@ enum class Mode : std::uint32_t { unset = 0, off = 1, observe = 2, pool = 3, ful
 enum class Priority : std::uint32_t { unset = 0, batch = 1, normal = 2, interactive = 3 };
 enum class Source : std::uint32_t { none = 0, daemon = 1, local = 2, native = 3 };
 // What a charge is for: memory that a session holds without a lease.
-enum class ChargeKind : std::uint32_t { local_chunk = 1, native = 2 };
+enum class ChargeKind : std::uint32_t {
+  local_chunk = 1,  // a chunk that it is about to create: refused above the limit
+  native = 2,       // what the driver has given it already: entered whatever the limit says
+  question = 3,     // nothing yet: whether the limit allows a request of this size. Refusals are counted and logged
+};
 
 // Set in GrantReply::flags when the chunk was never leased before: its bytes are the driver's, not another session's.
 inline constexpr std::uint32_t kGrantFresh = 1;
@@ -110,8 +114,11 @@ struct HelloReply {
   std::uint32_t device_count = 0;
   std::uint32_t reserved2 = 0;
   DeviceEntry devices[kMaxDevices];  // in the session's order
+  // In the same order: the limit of the policy and of the environment's wish, UINT64_MAX = none. Valid in a refusal with
+  // `too_many` as well.
+  std::uint64_t limit_bytes[kMaxDevices] = {};
 };
-static_assert(sizeof(HelloReply) == 16 + 40 + 256);
+static_assert(sizeof(HelloReply) == 16 + 40 + 256 + 128);
 
 struct Grant {
   static constexpr Type kType = Type::grant;
@@ -132,7 +139,7 @@ struct GrantReply {
 };
 static_assert(sizeof(GrantReply) == 40);
 
-// "I hold the fd of this chunk." Until it comes, the end of the socket alone gives the chunk back.
+// "I have imported this chunk." One that is given back without it is not lent again.
 struct Acknowledge {
   static constexpr Type kType = Type::acknowledge;
   Header header;
@@ -186,7 +193,7 @@ struct MemoryInfoReply {
 };
 static_assert(sizeof(MemoryInfoReply) == 48);
 
-// "All my work is complete; everything I hold is clean." What is still leased comes back clean when the socket closes.
+// "I want nothing more." What is still leased is treated as at any other end.
 struct Goodbye {
   static constexpr Type kType = Type::goodbye;
   Header header;

@@ -5,12 +5,37 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "allocator/base/clock.hpp"
 
 namespace vramd::protocol {
+namespace {
+
+// System calls by number: libc's functions are cancellation points, and a thread of the program that is cancelled in one of
+// ours would take the connection's lock with it.
+long send_message(int socket, const msghdr* message, int flags) { return ::syscall(SYS_sendmsg, socket, message, flags); }
+long receive_message(int socket, msghdr* message, int flags) { return ::syscall(SYS_recvmsg, socket, message, flags); }
+
+Result<void> wait_for(int socket, short events, Nanos deadline) {
+  for (;;) {
+    const Nanos left = deadline - MonotonicClock{}.now();
+    // Looked at once more when the time is up: a process that was stopped has not seen what came meanwhile. Rounded up: it
+    // must not spin through the last millisecond.
+    const auto timeout = left.value <= 0 ? 0 : static_cast<int>((left.value + 999'999) / 1'000'000);
+    pollfd item{socket, events, 0};
+    const long ready = ::syscall(SYS_poll, &item, 1, timeout);
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return failure(ErrorCode::system, "poll", errno);
+    if (timeout == 0) return failure(ErrorCode::timeout, "wait: deadline passed");
+  }
+}
+
+}  // namespace
+
+void close_descriptor(int fd) { (void)::syscall(SYS_close, fd); }
 
 Result<void> send_packet(int socket, const void* data, std::size_t size, const int* fds, std::size_t fd_count) {
   if (fd_count > kMaxChunksPerMessage) return failure(ErrorCode::invalid_argument, "send: too many descriptors");
@@ -30,7 +55,7 @@ Result<void> send_packet(int socket, const void* data, std::size_t size, const i
     memcpy(CMSG_DATA(header), fds, sizeof(int) * fd_count);
   }
   for (;;) {
-    const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const long sent = send_message(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) return {};
     switch (errno) {
       case EINTR: continue;
@@ -53,9 +78,9 @@ Result<Received> receive_packet(int socket, void* buffer, std::size_t capacity) 
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  ssize_t got;
+  long got;
   do {
-    got = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    got = receive_message(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0) {
     if (errno == EAGAIN) return failure(ErrorCode::timeout, "receive: nothing there");
@@ -74,7 +99,7 @@ Result<Received> receive_packet(int socket, void* buffer, std::size_t capacity) 
       if (packet.fd_count < kMaxChunksPerMessage) {
         packet.fds[packet.fd_count++] = fd;
       } else {
-        ::close(fd);
+        close_descriptor(fd);
         packet.truncated = true;
       }
     }
@@ -82,20 +107,11 @@ Result<Received> receive_packet(int socket, void* buffer, std::size_t capacity) 
   return packet;
 }
 
-Result<void> wait_readable(int socket, Nanos deadline) {
-  for (;;) {
-    const Nanos left = deadline - MonotonicClock{}.now();
-    if (left.value <= 0) return failure(ErrorCode::timeout, "wait: deadline passed");
-    pollfd item{socket, POLLIN, 0};
-    // Rounded up: poll() must not spin through the last millisecond.
-    const int ready = ::poll(&item, 1, static_cast<int>((left.value + 999'999) / 1'000'000));
-    if (ready > 0) return {};
-    if (ready < 0 && errno != EINTR) return failure(ErrorCode::system, "poll", errno);
-  }
-}
+Result<void> wait_readable(int socket, Nanos deadline) { return wait_for(socket, POLLIN, deadline); }
+Result<void> wait_writable(int socket, Nanos deadline) { return wait_for(socket, POLLOUT, deadline); }
 
 void close_all(Received& packet) {
-  for (std::size_t i = 0; i < packet.fd_count; ++i) ::close(packet.fds[i]);
+  for (std::size_t i = 0; i < packet.fd_count; ++i) close_descriptor(packet.fds[i]);
   packet.fd_count = 0;
 }
 
@@ -108,9 +124,9 @@ Result<int> connect_socket(const char* path) {
   memcpy(where.sun_path, path, length + 1);
   const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return failure(ErrorCode::system, "socket", errno);
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&where), sizeof where) != 0) {
+  if (::syscall(SYS_connect, fd, &where, sizeof where) != 0) {
     const int why = errno;
-    ::close(fd);
+    close_descriptor(fd);
     const bool nobody = why == ENOENT || why == ECONNREFUSED || why == EAGAIN;
     return failure(nobody ? ErrorCode::disconnected : ErrorCode::system, "connect", why);
   }

@@ -29,8 +29,13 @@ Result<void> send_message(int socket, const M& message, const int* fds = nullptr
 // Receives one packet if there is one: never blocks. Errors: timeout when there is none, disconnected, system.
 Result<Received> receive_packet(int socket, void* buffer, std::size_t capacity);
 
-// Waits until the socket is readable or `deadline` (CLOCK_MONOTONIC) has passed. Errors: timeout, system.
+// Waits until the socket is readable, or has room for a packet, or `deadline` (CLOCK_MONOTONIC) has passed. Errors: timeout,
+// system.
 Result<void> wait_readable(int socket, Nanos deadline);
+Result<void> wait_writable(int socket, Nanos deadline);
+
+// close(), but no cancellation point.
+void close_descriptor(int fd);
 
 // Closes every descriptor of a packet that is not to be used.
 void close_all(Received& packet);

@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include <concepts>
+#include <cstddef>
 
 #include "allocator/base/result.hpp"
 #include "allocator/base/units.hpp"
@@ -21,14 +22,16 @@ struct Chunk {
   Bytes size;
 };
 
-// Where a heap gets its chunks from. Both functions may block on the driver or on the daemon, are called without any lock
+// Where a heap gets its chunks from. Its functions may block on the driver or on the daemon, are called without any lock
 // held, and may be called by several threads at once.
 template <class S>
-concept ChunkSource = requires(S& source, int device, Bytes size, const Chunk& chunk) {
+concept ChunkSource = requires(S& source, int device, Bytes size, const Chunk* chunks, std::size_t count) {
   // A chunk of exactly `size` on `device`. Errors: out_of_memory, over_limit, others as they come.
   { source.acquire(device, size) } -> std::same_as<Result<Chunk>>;
-  // Takes a chunk back: unmapped everywhere in this process, and no work in flight can reach it.
-  { source.give_back(device, chunk) } -> std::same_as<void>;
+  // What could be had now; a hint, since others may take it first.
+  { source.available(device) } -> std::same_as<Bytes>;
+  // Takes chunks back: unmapped everywhere in this process, and no work in flight can reach them.
+  { source.give_back(device, chunks, count) } -> std::same_as<void>;
 };
 
 }  // namespace vramd

@@ -1,5 +1,10 @@
 #include "shim/calls/capture.hpp"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <new>
+
 #include "allocator/base/node_pool.hpp"
 #include "shim/hook/driver_library.hpp"
 #include "shim/hook/generated/shim_calls.hpp"
@@ -8,36 +13,123 @@
 namespace vramd::shim {
 namespace {
 
-int captures = 0;  // begun and not ended, by all threads
-
+struct Capture {
+  CUstream stream = nullptr;
+  long thread = 0;  // of a per-thread default stream, else 0
+  CUcontext context = nullptr;
+  Capture* next = nullptr;
+};
 struct Kept {
   Heap* heap = nullptr;
   heap::BlockInfo block;
   Kept* next = nullptr;
 };
-Mutex kept_mutex;
-Kept* kept_first = nullptr;
-alignas(NodePool<Kept>) unsigned char kept_pool_place[sizeof(NodePool<Kept>)];
-NodePool<Kept>* kept_pool = nullptr;  // made at the first use, never destroyed
 
-CUresult begun(CUresult result) {
-  if (result == CUDA_SUCCESS) __atomic_fetch_add(&captures, 1, __ATOMIC_ACQ_REL);
+// Both lists are short: captures are few, and frees in a capture rare.
+struct Lists {
+  NodePool<Capture> capture_pool;
+  NodePool<Kept> kept_pool;
+  Capture* captures = nullptr;
+  Kept* kept = nullptr;
+};
+
+Mutex mutex;
+alignas(Lists) unsigned char lists_place[sizeof(Lists)];
+Lists* lists = nullptr;  // made at the first use, never destroyed
+int capture_count = 0;   // length of the list, read without the lock
+
+Lists& made_lists() {
+  if (lists == nullptr) lists = new (lists_place) Lists();
+  return *lists;
+}
+
+struct StreamName {
+  CUstream stream;
+  long thread;
+};
+
+// `per_thread`: the entry point's flavour, in which the null stream means the thread's own.
+StreamName name_of(CUstream stream, bool per_thread) {
+  if (per_thread && stream == nullptr) stream = CU_STREAM_PER_THREAD;
+  return {stream, stream == CU_STREAM_PER_THREAD ? ::syscall(SYS_gettid) : 0};
+}
+
+// Takes out what `chosen` picks; the last one taken is copied to `out`. With the lock held.
+template <class Chosen>
+bool take_captures(Chosen chosen, Capture* out = nullptr) {
+  bool any = false;
+  if (lists == nullptr) return any;
+  for (Capture** link = &lists->captures; *link != nullptr;) {
+    Capture* capture = *link;
+    if (!chosen(*capture)) {
+      link = &capture->next;
+      continue;
+    }
+    if (out != nullptr) *out = *capture;
+    *link = capture->next;
+    lists->capture_pool.destroy(capture);
+    __atomic_fetch_sub(&capture_count, 1, __ATOMIC_ACQ_REL);
+    any = true;
+  }
+  return any;
+}
+
+bool take_capture(StreamName name, Capture* out = nullptr) {
+  MutexLock lock(mutex);
+  return take_captures([name](const Capture& c) { return c.stream == name.stream && c.thread == name.thread; }, out);
+}
+
+void add_capture(const Capture& capture) {
+  MutexLock lock(mutex);
+  Capture* noted = made_lists().capture_pool.create();
+  if (noted == nullptr) return log(LogLevel::warn, "no host memory: a stream capture is not noticed");
+  *noted = capture;
+  noted->next = lists->captures;
+  lists->captures = noted;
+  __atomic_fetch_add(&capture_count, 1, __ATOMIC_ACQ_REL);
+}
+
+CUresult begun(CUresult result, CUstream stream, bool per_thread) {
+  if (result != CUDA_SUCCESS || Memory::active() == nullptr) return result;
+  const StreamName name = name_of(stream, per_thread);
+  Capture capture{name.stream, name.thread, nullptr, nullptr};
+  const CUresult asked = name.thread != 0 ? hook::real<hook::Entry::cuCtxGetCurrent>()(&capture.context)
+                                          : hook::real<hook::Entry::cuStreamGetCtx>()(stream, &capture.context);
+  if (asked != CUDA_SUCCESS) capture.context = nullptr;
+  add_capture(capture);
   return result;
 }
 
-// The end of a capture counts however it ends: an invalidated one is over too. Only a stream that was not capturing
-// (ILLEGAL_STATE), or another thread's (WRONG_THREAD), leaves the count alone.
-CUresult ended(CUresult result) {
-  const bool over = result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
-                    result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED || result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-  if (over && __atomic_load_n(&captures, __ATOMIC_ACQUIRE) > 0) __atomic_fetch_sub(&captures, 1, __ATOMIC_ACQ_REL);
-  if (Memory* memory = Memory::active()) free_after_captures(*memory);
+// A capture is over however it ends, an invalidated one too. Whether it was this stream's to end, the driver knows.
+CUresult ended(CUresult result, CUstream stream, bool per_thread) {
+  Memory* memory = Memory::active();
+  if (memory == nullptr) return result;
+  const StreamName name = name_of(stream, per_thread);
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const bool over =
+      result == CUDA_SUCCESS || (hook::real<hook::Entry::cuStreamIsCapturing>()(name.stream, &status) == CUDA_SUCCESS &&
+                                 status == CU_STREAM_CAPTURE_STATUS_NONE);
+  if (over) (void)take_capture(name);
+  free_after_captures(*memory);
+  return result;
+}
+
+// Destroying a stream ends its capture. Forgotten before the call: after it the stream's handle may be another's.
+template <class Call>
+CUresult destroyed(CUstream stream, Call call) {
+  Memory* memory = capture_in_progress() ? Memory::active() : nullptr;
+  if (memory == nullptr) return call(stream);
+  Capture capture;
+  const bool was_capturing = take_capture(name_of(stream, false), &capture);
+  const CUresult result = call(stream);
+  if (was_capturing && result != CUDA_SUCCESS) add_capture(capture);
+  free_after_captures(*memory);
   return result;
 }
 
 }  // namespace
 
-bool capture_in_progress() { return __atomic_load_n(&captures, __ATOMIC_ACQUIRE) > 0; }
+bool capture_in_progress() { return __atomic_load_n(&capture_count, __ATOMIC_ACQUIRE) > 0; }
 
 CUresult judge_memory_call_in_capture() {
   CUdeviceptr probe = 0;
@@ -56,12 +148,11 @@ RelaxedCapture::~RelaxedCapture() {
 }
 
 bool keep_until_captures_end(Heap& heap, const heap::BlockInfo& block) {
-  MutexLock lock(kept_mutex);
-  if (kept_pool == nullptr) kept_pool = new (kept_pool_place) NodePool<Kept>();
-  Kept* kept = kept_pool->create();
+  MutexLock lock(mutex);
+  Kept* kept = made_lists().kept_pool.create();
   if (kept == nullptr) return false;
-  *kept = {&heap, block, kept_first};
-  kept_first = kept;
+  *kept = {&heap, block, lists->kept};
+  lists->kept = kept;
   return true;
 }
 
@@ -69,15 +160,31 @@ void free_after_captures(Memory& memory) {
   while (!capture_in_progress()) {
     Kept item;
     {
-      MutexLock lock(kept_mutex);
-      if (kept_first == nullptr) return;
-      Kept* first = kept_first;
+      MutexLock lock(mutex);
+      if (lists == nullptr || lists->kept == nullptr) return;
+      Kept* first = lists->kept;
       item = *first;
-      kept_first = first->next;
-      kept_pool->destroy(first);
+      lists->kept = first->next;
+      lists->kept_pool.destroy(first);
     }
-    // A context that is broken or gone never becomes quiet: its block stays in limbo, or was dropped with the context.
-    if (memory.synchronize(item.block.context)) item.heap->finish_free(item.block.base);
+    hook::OwnCall own;
+    // A context that is broken never becomes quiet: its block stays in limbo.
+    if (memory.synchronize(item.block.context)) item.heap->finish_free(item.block);
+  }
+}
+
+void end_captures_of(const void* context) {
+  MutexLock lock(mutex);
+  (void)take_captures([context](const Capture& capture) { return capture.context == context; });
+  if (lists == nullptr) return;
+  for (Kept** link = &lists->kept; *link != nullptr;) {
+    Kept* kept = *link;
+    if (kept->block.context != context) {
+      link = &kept->next;
+      continue;
+    }
+    *link = kept->next;
+    lists->kept_pool.destroy(kept);
   }
 }
 
@@ -86,26 +193,32 @@ namespace calls {
 using hook::Entry;
 using hook::real;
 
-CUresult cuStreamBeginCapture(CUstream stream) { return begun(real<Entry::cuStreamBeginCapture>()(stream)); }
-CUresult cuStreamBeginCapture_ptsz(CUstream stream) { return begun(real<Entry::cuStreamBeginCapture_ptsz>()(stream)); }
+CUresult cuStreamBeginCapture(CUstream stream) { return begun(real<Entry::cuStreamBeginCapture>()(stream), stream, false); }
+CUresult cuStreamBeginCapture_ptsz(CUstream stream) {
+  return begun(real<Entry::cuStreamBeginCapture_ptsz>()(stream), stream, true);
+}
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
-  return begun(real<Entry::cuStreamBeginCapture_v2>()(stream, mode));
+  return begun(real<Entry::cuStreamBeginCapture_v2>()(stream, mode), stream, false);
 }
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
-  return begun(real<Entry::cuStreamBeginCapture_v2_ptsz>()(stream, mode));
+  return begun(real<Entry::cuStreamBeginCapture_v2_ptsz>()(stream, mode), stream, true);
 }
 CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,
                                      const CUgraphEdgeData* data, std::size_t count, CUstreamCaptureMode mode) {
-  return begun(real<Entry::cuStreamBeginCaptureToGraph>()(stream, graph, dependencies, data, count, mode));
+  return begun(real<Entry::cuStreamBeginCaptureToGraph>()(stream, graph, dependencies, data, count, mode), stream, false);
 }
 CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,
                                           const CUgraphEdgeData* data, std::size_t count, CUstreamCaptureMode mode) {
-  return begun(real<Entry::cuStreamBeginCaptureToGraph_ptsz>()(stream, graph, dependencies, data, count, mode));
+  return begun(real<Entry::cuStreamBeginCaptureToGraph_ptsz>()(stream, graph, dependencies, data, count, mode), stream, true);
 }
-CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) { return ended(real<Entry::cuStreamEndCapture>()(stream, graph)); }
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  return ended(real<Entry::cuStreamEndCapture>()(stream, graph), stream, false);
+}
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
-  return ended(real<Entry::cuStreamEndCapture_ptsz>()(stream, graph));
+  return ended(real<Entry::cuStreamEndCapture_ptsz>()(stream, graph), stream, true);
 }
+CUresult cuStreamDestroy(CUstream stream) { return destroyed(stream, real<Entry::cuStreamDestroy>()); }
+CUresult cuStreamDestroy_v2(CUstream stream) { return destroyed(stream, real<Entry::cuStreamDestroy_v2>()); }
 
 }  // namespace calls
 }  // namespace vramd::shim

@@ -1,4 +1,5 @@
-// Stream captures in progress. While there is one, calls that synchronise or change memory are mostly forbidden.
+// Stream captures in progress. While there is one, nothing may be synchronised, and whether memory may be allocated or freed is
+// the driver's to say: allocations are native then, so that their frees are too.
 #pragma once
 
 #include <cuda.h>
@@ -7,7 +8,7 @@
 
 namespace vramd::shim {
 
-// Whether this process has begun captures that it has not ended.
+// Whether any stream of this process is capturing.
 bool capture_in_progress();
 
 // Makes the driver judge whether this thread may allocate or free now, as natively: if not, its error is returned and the
@@ -34,5 +35,8 @@ bool keep_until_captures_end(Heap& heap, const heap::BlockInfo& block);
 
 // Once no capture is in progress: synchronises and frees what was kept.
 void free_after_captures(Memory& memory);
+
+// A context is gone: so are its captures and what was kept of it.
+void end_captures_of(const void* context);
 
 }  // namespace vramd::shim

@@ -28,9 +28,10 @@ CUresult end_primary(CUdevice device, bool always, Call call) {
   if (memory == nullptr) return call();
   hook::OwnCall own;
   CUcontext context = primary_context(device);
+  const Memory::Youngest last = memory->youngest();
   const CUresult result = call();
   if (result == CUDA_SUCCESS && context != nullptr && (always || primary_context(device) == nullptr))
-    memory->drop_context(context);
+    memory->drop_context(context, last);
   return result;
 }
 
@@ -49,8 +50,7 @@ CUresult change_peer(CUresult result, CUcontext peer, bool allowed) {
   if (auto done = heap->set_peer(here, allowed); !done) {
     log(LogLevel::warn, "peer access of device %d to device %d: %s failed with CUresult %d", here, there, done.error().what,
         done.error().detail);
-    CUresult failed;
-    return Memory::to_result(done.error(), failed) ? failed : CUDA_ERROR_UNKNOWN;
+    return to_result(done.error());
   }
   return result;
 }
@@ -77,12 +77,12 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
+  Memory* memory = Memory::active();
+  if (memory == nullptr || context == nullptr) return real<Entry::cuCtxDestroy_v2>()(context);
+  hook::OwnCall own;
+  const Memory::Youngest last = memory->youngest();
   const CUresult result = real<Entry::cuCtxDestroy_v2>()(context);
-  Memory* memory = result == CUDA_SUCCESS ? Memory::active() : nullptr;
-  if (memory != nullptr && context != nullptr) {
-    hook::OwnCall own;
-    memory->drop_context(context);
-  }
+  if (result == CUDA_SUCCESS) memory->drop_context(context, last);
   return result;
 }
 

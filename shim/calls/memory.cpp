@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "shim/calls/capture.hpp"
+#include "shim/calls/native_blocks.hpp"
 #include "shim/hook/driver_library.hpp"
 #include "shim/hook/process.hpp"
 
@@ -124,19 +126,33 @@ Result<void> Memory::synchronize(const void* context) const {
   return synchronized ? restored : synchronized;
 }
 
-void Memory::drop_context(const void* context) {
-  for (int device = 0; device < device_count_; ++device) {
-    if (heaps_[device] != nullptr) heaps_[device]->drop_context(context);
+Memory::Youngest Memory::youngest() const {
+  Youngest last{};
+  for (int device = 0; device < device_count_; ++device)
+    if (heaps_[device] != nullptr) last.block[device] = heaps_[device]->last_id();
+  last.native = last_native_id();
+  return last;
+}
+
+void Memory::drop_context(const void* context, const Youngest& last) {
+  end_captures_of(context);
+  for (int device = 0; device < device_count_; ++device)
+    if (heaps_[device] != nullptr) heaps_[device]->drop_context(context, last.block[device]);
+  for (NativeBlock block; forget_native_of(context, last.native, block);) source_.leave_native(block.device, block.size);
+}
+
+CUresult to_result(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::out_of_memory:
+    case ErrorCode::over_limit: return CUDA_ERROR_OUT_OF_MEMORY;
+    case ErrorCode::driver: return static_cast<CUresult>(error.detail);
+    default: return CUDA_ERROR_UNKNOWN;
   }
 }
 
-bool Memory::to_result(const Error& error, CUresult& result) {
-  switch (error.code) {
-    case ErrorCode::out_of_memory:
-    case ErrorCode::over_limit: result = CUDA_ERROR_OUT_OF_MEMORY; return true;
-    case ErrorCode::driver: result = static_cast<CUresult>(error.detail); return true;
-    default: return false;
-  }
+CUdeviceptr no_device_address() {
+  static char here;
+  return reinterpret_cast<CUdeviceptr>(&here);
 }
 
 // Runs in exit(), before the driver's own handlers, which were registered earlier, in cuInit. What the program has freed is
@@ -146,14 +162,9 @@ void Memory::at_exit(void*) {
   Memory* memory = active();
   if (memory == nullptr) return;
   hook::OwnCall own;
-  bool all_free = true;
-  for (int device = 0; device < memory->device_count_; ++device) {
-    Heap* heap = memory->heaps_[device];
-    if (heap == nullptr) continue;
-    heap->give_back_idle({});
-    all_free = all_free && heap->totals().mapped == Bytes{0};
-  }
-  if (all_free) memory->source_.goodbye();
+  for (int device = 0; device < memory->device_count_; ++device)
+    if (Heap* heap = memory->heaps_[device]) heap->give_back_idle({});
+  memory->source_.goodbye();
   const SourceCounters n = memory->source_.counters();
   log(LogLevel::info, "exit: %llu chunks from the daemon (%llu recycled), %llu of its own, %llu given back",
       static_cast<unsigned long long>(n.granted), static_cast<unsigned long long>(n.recycled),

@@ -35,11 +35,14 @@ class Memory {
   // Waits for all work of the block's context. Afterwards nothing of it can reach the block.
   Result<void> synchronize(const void* context) const;
 
-  // After the end of a context (its work is over): its blocks are gone, as natively.
-  void drop_context(const void* context);
-
-  // The CUresult that a program gets for an error of ours; false when the driver should answer instead.
-  static bool to_result(const Error& error, CUresult& result);
+  // The end of a context takes two calls, since another context may get its handle as soon as it is gone.
+  struct Youngest {
+    std::uint64_t block[kMaxDevices];
+    std::uint64_t native;
+  };
+  Youngest youngest() const;
+  // After the end (its work is over): its blocks are gone, as natively. `last` was asked for before.
+  void drop_context(const void* context, const Youngest& last);
 
  private:
   static void at_exit(void*);
@@ -51,5 +54,11 @@ class Memory {
   int device_count_ = 0;
   Heap* heaps_[kMaxDevices] = {};
 };
+
+// The CUresult that a program gets for an error of a driver call that we made for it.
+CUresult to_result(const Error& error);
+
+// An address that is surely no device memory. The driver's answer about it is its answer about freed memory.
+CUdeviceptr no_device_address();
 
 }  // namespace vramd::shim

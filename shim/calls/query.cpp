@@ -11,12 +11,6 @@ namespace {
 using hook::Entry;
 using hook::real;
 
-// An address that is surely no device memory. The driver's answer about it is its answer about freed memory.
-CUdeviceptr no_device_address() {
-  static char here;
-  return reinterpret_cast<CUdeviceptr>(&here);
-}
-
 enum class Answer : std::uint8_t { given, invalid, ask_driver };
 
 template <class T>
@@ -33,7 +27,8 @@ Answer attribute_of(const heap::BlockInfo& block, int device, CUdeviceptr pointe
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return give(out, pointer);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER: return Answer::invalid;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give(out, block.id);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:  // unique in the process: each device counts for itself
+      return give(out, block.id * kMaxDevices + static_cast<unsigned>(device));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give(out, 0u);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(out, device);
     // The truth for now: legacy IPC of these blocks is refused (see cuIpcGetMemHandle).

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "shim/client/log.hpp"
 
 namespace vramd::shim {
@@ -25,18 +27,29 @@ const char* name_of(Mode mode) {
   }
 }
 
+const char* name_of(protocol::Source decided) {
+  switch (decided) {
+    case protocol::Source::daemon: return "daemon";
+    case protocol::Source::local: return "local, as the daemon decided";
+    case protocol::Source::native: return "native";
+    default: return "none";
+  }
+}
+
 const char* reason(const Error& error) {
   switch (error.code) {
     case ErrorCode::disconnected: return "no daemon listens there";
     case ErrorCode::timeout: return "the daemon does not answer";
-    case ErrorCode::unsupported:
-      switch (static_cast<Status>(error.detail)) {
-        case Status::version_mismatch: return "the daemon speaks another protocol version; install the same release of both";
-        case Status::too_many: return "the daemon has as many sessions as it takes";
-        default: return "the daemon refused this session";
-      }
     case ErrorCode::invalid_argument: return "the socket path is too long";
     default: return error.what;
+  }
+}
+
+const char* reason(Status refusal) {
+  switch (refusal) {
+    case Status::version_mismatch: return "the daemon speaks another protocol version; install the same release of both";
+    case Status::too_many: return "the daemon has as many sessions as it takes; its limits hold";
+    default: return "the daemon refused this session";
   }
 }
 
@@ -72,9 +85,18 @@ Mode ChunkSourceOfProcess::introduce(int device_count) {
   }
 
   auto reply = connection_.open(settings_.socket, hello);
-  if (!reply) {
-    const Mode mode = settings_.mode == Mode::unset ? Mode::pool : settings_.mode;
-    log(LogLevel::info, "mode %s, source local: %s (%s)", name_of(mode), reason(reply.error()), settings_.socket);
+  const Status status = reply ? reply->header.status : Status::ok;
+  if (reply && (status == Status::ok || status == Status::too_many)) {
+    for (int i = 0; i < device_count; ++i) {
+      if (reply->devices[i].index == UINT32_MAX) continue;
+      devices_[i].limit = smaller(devices_[i].environment_limit, reply->limit_bytes[i]);
+    }
+  }
+  if (!reply || status != Status::ok) {
+    Mode mode = settings_.mode == Mode::unset ? Mode::pool : settings_.mode;
+    if (status == Status::too_many) mode = reply->mode;
+    log(LogLevel::info, "mode %s, source local: %s (%s)", name_of(mode), reply ? reason(status) : reason(reply.error()),
+        settings_.socket);
     return mode;
   }
   for (int i = 0; i < device_count; ++i) {
@@ -85,11 +107,7 @@ Mode ChunkSourceOfProcess::introduce(int device_count) {
       continue;
     }
     device.source = reply->devices[i].source == protocol::Source::daemon ? protocol::Source::daemon : protocol::Source::local;
-    log(LogLevel::info, "device %d: source %s", i,
-        device.source == protocol::Source::daemon ? "daemon" : "local, as the daemon decided");
-    // The limit is asked for here so that it holds even if the daemon goes away.
-    protocol::MemoryInfoReply info;
-    (void)ask_daemon(i, info);
+    log(LogLevel::info, "device %d: source %s", i, name_of(reply->devices[i].source));
   }
   log(LogLevel::info, "mode %s, session %llu at %s", name_of(reply->mode), static_cast<unsigned long long>(reply->session),
       settings_.socket);
@@ -114,17 +132,35 @@ bool ChunkSourceOfProcess::out_of_reach(int device, Bytes size) {
   if (size.value <= load(d.limit)) return false;
   protocol::MemoryInfoReply info;
   (void)ask_daemon(device, info);
-  return size.value > load(d.limit);
+  if (size.value <= load(d.limit)) return false;
+  (void)charge(device, protocol::ChargeKind::question, static_cast<std::int64_t>(size.value));
+  tell_of_limit(device, size);
+  return true;
+}
+
+// Once: a job that meets its limit mostly ends, and one that goes on tries often.
+void ChunkSourceOfProcess::tell_of_limit(int device, Bytes size) {
+  if (__atomic_exchange_n(&told_of_limit_, true, __ATOMIC_RELAXED)) return;
+  const Device& d = devices_[device];
+  const std::uint64_t limit = load(d.limit);
+  log(LogLevel::warn, "device %d: out of memory by the limit of %llu MiB: %llu MiB more asked for, %llu MiB held%s", device,
+      static_cast<unsigned long long>(limit >> 20), static_cast<unsigned long long>(size.value >> 20),
+      static_cast<unsigned long long>(load(d.held) >> 20), limit == UINT64_MAX ? " (a limit shared with other jobs)" : "");
+}
+
+// Counted before it exists, so that threads at once cannot pass the limit together.
+bool ChunkSourceOfProcess::within_bound(Device& device, Bytes size, std::uint64_t bound) {
+  add(device.held, size.value);
+  if (load(device.held) <= bound) return true;
+  subtract(device.held, size.value);
+  return false;
 }
 
 Result<Chunk> ChunkSourceOfProcess::acquire(int device, Bytes size) {
   Device& d = devices_[device];
-  // Taken before the chunk exists, so that threads at once cannot pass the limit together. The daemon checks its own
-  // limit, which may have changed; here only the environment's wish counts while it is there.
-  add(d.held, size.value);
-  const std::uint64_t bound = from_daemon(device) ? d.environment_limit : load(d.limit);
-  if (load(d.held) > bound) {
-    subtract(d.held, size.value);
+  // The daemon checks its own limit, which may have changed; here only the environment's wish counts while it is there.
+  if (!within_bound(d, size, from_daemon(device) ? d.environment_limit : load(d.limit))) {
+    tell_of_limit(device, size);
     return failure(ErrorCode::over_limit, "limit of the session");
   }
   auto chunk = from_daemon(device) ? acquire_from_daemon(device, size) : acquire_local(device, size);
@@ -132,8 +168,17 @@ Result<Chunk> ChunkSourceOfProcess::acquire(int device, Bytes size) {
     log(LogLevel::warn, "the daemon is gone; this process goes on with memory of its own (source local)");
     chunk = acquire_local(device, size);
   }
-  if (!chunk) subtract(d.held, size.value);
+  if (chunk) return chunk;
+  if (chunk.error().code == ErrorCode::over_limit) tell_of_limit(device, size);
+  subtract(d.held, size.value);
   return chunk;
+}
+
+Bytes ChunkSourceOfProcess::available(int device) {
+  protocol::MemoryInfoReply info;
+  if (ask_daemon(device, info)) return {info.free_bytes};
+  std::size_t free = 0, total = 0;
+  return {driver_.mem_get_info(&free, &total) == CUDA_SUCCESS ? free : 0};
 }
 
 Result<Chunk> ChunkSourceOfProcess::acquire_from_daemon(int device, Bytes size) {
@@ -158,9 +203,10 @@ Result<Chunk> ChunkSourceOfProcess::acquire_from_daemon(int device, Bytes size) 
         check(driver_.mem_import_from_shareable_handle(&chunk.handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
                                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
               "cuMemImportFromShareableHandle");
-    ::close(fd);
+    protocol::close_descriptor(fd);
   }
   if (!imported || chunk.size != size) {
+    // Given back without having been acknowledged: the daemon lends it to nobody else.
     if (imported) (void)driver_.mem_release(chunk.handle);
     auto back = protocol::make<protocol::GiveBack>(0);
     back.count = 1;
@@ -190,22 +236,33 @@ Result<Chunk> ChunkSourceOfProcess::acquire_local(int device, Bytes size) {
   return chunk;
 }
 
-void ChunkSourceOfProcess::give_back(int device, const Chunk& chunk) {
-  if (auto released = check(driver_.mem_release(chunk.handle), "cuMemRelease"); !released) {
-    // The bytes stay ours and stay counted: nobody else may be told that they are free.
-    log(LogLevel::warn, "cuMemRelease failed with CUresult %d; %llu bytes stay with this process", released.error().detail,
-        static_cast<unsigned long long>(chunk.size.value));
-    return;
+void ChunkSourceOfProcess::give_back(int device, const Chunk* chunks, std::size_t count) {
+  Chunk released[protocol::kMaxChunksPerMessage];
+  std::size_t waiting = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Chunk& chunk = chunks[i];
+    if (auto done = check(driver_.mem_release(chunk.handle), "cuMemRelease"); !done) {
+      // The bytes stay ours and stay counted: nobody else may be told that they are free.
+      log(LogLevel::warn, "cuMemRelease failed with CUresult %d; %llu bytes stay with this process", done.error().detail,
+          static_cast<unsigned long long>(chunk.size.value));
+      continue;
+    }
+    add(counters_.returned, 1);
+    if (chunk.id == ChunkId{}) {
+      (void)charge(device, protocol::ChargeKind::local_chunk, -static_cast<std::int64_t>(chunk.size.value));
+    } else {
+      released[waiting++] = chunk;
+      if (waiting == protocol::kMaxChunksPerMessage) give_back_to_daemon(released, std::exchange(waiting, 0));
+    }
+    subtract(devices_[device].held, chunk.size.value);
   }
-  subtract(devices_[device].held, chunk.size.value);
-  add(counters_.returned, 1);
-  if (chunk.id == ChunkId{}) {
-    (void)charge(device, protocol::ChargeKind::local_chunk, -static_cast<std::int64_t>(chunk.size.value));
-    return;
-  }
+  if (waiting != 0) give_back_to_daemon(released, waiting);
+}
+
+void ChunkSourceOfProcess::give_back_to_daemon(const Chunk* chunks, std::size_t count) {
   auto back = protocol::make<protocol::GiveBack>(0);
-  back.count = 1;
-  back.chunks[0] = static_cast<std::uint64_t>(chunk.id);
+  back.count = static_cast<std::uint32_t>(count);
+  for (std::size_t i = 0; i < count; ++i) back.chunks[i] = static_cast<std::uint64_t>(chunks[i].id);
   connection_.post(back);
 }
 
@@ -220,8 +277,24 @@ Result<void> ChunkSourceOfProcess::charge(int device, protocol::ChargeKind kind,
   return failure(ErrorCode::over_limit, "limit of the policy");
 }
 
-void ChunkSourceOfProcess::charge_native(int device, std::int64_t bytes) {
-  (void)charge(device, protocol::ChargeKind::native, bytes);
+bool ChunkSourceOfProcess::enter_native(int device, Bytes size) {
+  Device& d = devices_[device];
+  if (within_bound(d, size, known_to_daemon(device) ? d.environment_limit : load(d.limit))) {
+    if (charge(device, protocol::ChargeKind::local_chunk, static_cast<std::int64_t>(size.value))) return true;
+    subtract(d.held, size.value);
+  }
+  tell_of_limit(device, size);
+  return false;
+}
+
+void ChunkSourceOfProcess::note_native(int device, Bytes size) {
+  add(devices_[device].held, size.value);
+  (void)charge(device, protocol::ChargeKind::native, static_cast<std::int64_t>(size.value));
+}
+
+void ChunkSourceOfProcess::leave_native(int device, Bytes size) {
+  subtract(devices_[device].held, size.value);
+  (void)charge(device, protocol::ChargeKind::native, -static_cast<std::int64_t>(size.value));
 }
 
 void ChunkSourceOfProcess::memory_info(int device, Bytes reusable, Bytes& device_free, Bytes& device_total) {
@@ -236,7 +309,12 @@ void ChunkSourceOfProcess::memory_info(int device, Bytes reusable, Bytes& device
   device_free = {smaller(free + reusable.value, device_total.value)};
 }
 
-void ChunkSourceOfProcess::goodbye() { connection_.post(protocol::make<protocol::Goodbye>(0)); }
+void ChunkSourceOfProcess::goodbye() {
+  // Counted before a chunk is asked for: a thread that is just growing its heap is seen here.
+  for (const Device& device : devices_)
+    if (load(device.held) != 0) return;
+  connection_.post_last(protocol::make<protocol::Goodbye>(0));
+}
 
 SourceCounters ChunkSourceOfProcess::counters() const {
   return {load(counters_.granted), load(counters_.recycled), load(counters_.created), load(counters_.returned)};

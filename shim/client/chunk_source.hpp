@@ -30,10 +30,15 @@ class ChunkSourceOfProcess {
   protocol::Mode introduce(int device_count);
 
   Result<Chunk> acquire(int device, Bytes size);
-  void give_back(int device, const Chunk& chunk);
+  Bytes available(int device);
+  void give_back(int device, const Chunk* chunks, std::size_t count);
 
-  // Memory of this process that is not from acquire(): tells the daemon, if there is one. Negative when it is freed.
-  void charge_native(int device, std::int64_t bytes);
+  // Memory that the driver gives to the program itself. enter_native() before the call: it counts against the limits, and
+  // false means that they forbid it. note_native() after it, for what no limit can refuse any more. leave_native() when the
+  // memory is freed or was not to be had.
+  bool enter_native(int device, Bytes size);
+  void note_native(int device, Bytes size);
+  void leave_native(int device, Bytes size);
 
   // What cuMemGetInfo should say; `device_free` and `device_total` are the driver's numbers, `reusable` what the heap
   // holds and the program does not use.
@@ -46,7 +51,7 @@ class ChunkSourceOfProcess {
   // daemon again before it says so for the limit's sake, since the policy may have changed.
   bool out_of_reach(int device, Bytes size);
 
-  // Says that nothing of ours is in use any more. Only true when every chunk has been given back.
+  // Leaves the daemon if every chunk has been given back. What is acquired from then on is local.
   void goodbye();
 
   SourceCounters counters() const;
@@ -55,7 +60,7 @@ class ChunkSourceOfProcess {
   struct Device {
     std::uint64_t limit = UINT64_MAX;  // bytes; the smaller of the environment's and the daemon's
     std::uint64_t total = 0;           // bytes of the device
-    std::uint64_t held = 0;            // bytes from acquire() that are out
+    std::uint64_t held = 0;            // bytes from acquire() and enter_native() that are out
     std::uint64_t environment_limit = UINT64_MAX;
     std::uint32_t daemon_index = UINT32_MAX;
     protocol::Source source = protocol::Source::local;
@@ -66,6 +71,9 @@ class ChunkSourceOfProcess {
   Result<Chunk> acquire_from_daemon(int device, Bytes size);
   Result<Chunk> acquire_local(int device, Bytes size);
   Result<void> charge(int device, protocol::ChargeKind kind, std::int64_t bytes);
+  void give_back_to_daemon(const Chunk* chunks, std::size_t count);
+  bool within_bound(Device& device, Bytes size, std::uint64_t bound);
+  void tell_of_limit(int device, Bytes size);
   // Asks the daemon for its view of the device and remembers the limit. False without a daemon that knows the device.
   bool ask_daemon(int device, protocol::MemoryInfoReply& info);
 
@@ -74,6 +82,7 @@ class ChunkSourceOfProcess {
   Connection connection_;
   Device devices_[kMaxDevices];
   SourceCounters counters_;
+  bool told_of_limit_ = false;
 };
 
 }  // namespace vramd::shim

@@ -21,7 +21,7 @@ int move_up(int fd) {
   for (const int lowest : {512, 100}) {
     const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, lowest);
     if (moved < 0) continue;
-    ::close(fd);
+    protocol::close_descriptor(fd);
     return moved;
   }
   return fd;
@@ -35,7 +35,7 @@ Result<protocol::HelloReply> Connection::open(const char* path, protocol::Hello 
   const int fd = move_up(*connected);
   struct stat status {};
   if (file_status(fd, status) != 0) {
-    ::close(fd);
+    protocol::close_descriptor(fd);
     return failure(ErrorCode::system, "fstat", errno);
   }
   {
@@ -47,7 +47,7 @@ Result<protocol::HelloReply> Connection::open(const char* path, protocol::Hello 
   auto reply = call<protocol::HelloReply>(hello);
   if (reply && reply->header.status != protocol::Status::ok) {
     MutexLock lock(mutex_);
-    return lose({ErrorCode::unsupported, static_cast<int>(reply->header.status), "hello refused"});
+    (void)lose({});
   }
   return reply;
 }
@@ -59,7 +59,7 @@ bool Connection::still_ours() const {
 
 tl::unexpected<Error> Connection::lose(Error why) {
   // A descriptor that is no longer ours belongs to the program now and stays open.
-  if (socket_ >= 0 && still_ours()) ::close(socket_);
+  if (socket_ >= 0 && still_ours()) protocol::close_descriptor(socket_);
   __atomic_store_n(&socket_, -1, __ATOMIC_RELAXED);
   return tl::unexpected(why);
 }
@@ -71,8 +71,8 @@ Result<void> Connection::exchange(protocol::Header& header, const void* request,
   if (socket_ < 0) return failure(ErrorCode::disconnected, "no daemon");
   if (!still_ours()) return lose({ErrorCode::disconnected, 0, "the program closed our descriptor"});
   header.request = next_request_++;
-  if (auto sent = protocol::send_packet(socket_, request, request_size); !sent) return lose(sent.error());
   const Nanos deadline = MonotonicClock{}.now() + kDeadline;
+  if (auto sent = send(request, request_size, deadline); !sent) return lose(sent.error());
   alignas(8) unsigned char buffer[protocol::kMaxMessage];
   for (;;) {
     if (auto ready = protocol::wait_readable(socket_, deadline); !ready) return lose(ready.error());
@@ -89,7 +89,7 @@ Result<void> Connection::exchange(protocol::Header& header, const void* request,
       return lose({packet->size == 0 ? ErrorCode::disconnected : ErrorCode::protocol, 0, "reply"});
     }
     // A refusal may come as the bare error_reply; its status is all there is to know.
-    if (got.type == protocol::Type::error_reply || got.status != protocol::Status::ok) {
+    if (got.type == protocol::Type::error_reply) {
       protocol::close_all(*packet);
       memset(reply, 0, reply_size);
       memcpy(reply, &got, sizeof got);
@@ -105,14 +105,24 @@ Result<void> Connection::exchange(protocol::Header& header, const void* request,
   }
 }
 
-void Connection::send_only(const void* message, std::size_t size) {
+// A full socket is no dead daemon: many packets may have gone out before it got the processor.
+Result<void> Connection::send(const void* message, std::size_t size, Nanos deadline) {
+  for (;;) {
+    auto sent = protocol::send_packet(socket_, message, size);
+    if (sent || sent.error().code != ErrorCode::timeout) return sent;
+    if (auto room = protocol::wait_writable(socket_, deadline); !room) return room;
+  }
+}
+
+void Connection::send_only(const void* message, std::size_t size, bool last) {
   MutexLock lock(mutex_);
   if (socket_ < 0) return;
   if (!still_ours()) {
     (void)lose({ErrorCode::disconnected, 0, "the program closed our descriptor"});
     return;
   }
-  if (auto sent = protocol::send_packet(socket_, message, size); !sent) (void)lose(sent.error());
+  const auto sent = send(message, size, MonotonicClock{}.now() + kDeadline);
+  if (!sent || last) (void)lose({});
 }
 
 }  // namespace vramd::shim

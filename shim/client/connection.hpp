@@ -13,8 +13,8 @@ class Connection {
  public:
   static constexpr Nanos kDeadline = seconds(1);
 
-  // Connects and says hello. Errors: disconnected (nobody listens), timeout, protocol, unsupported (the daemon refused;
-  // `detail` is its protocol::Status), system.
+  // Connects and says hello. A reply with a status other than ok is a refusal; the connection is over then. Errors:
+  // disconnected (nobody listens), timeout, protocol, system.
   Result<protocol::HelloReply> open(const char* path, protocol::Hello hello);
 
   bool connected() const { return __atomic_load_n(&socket_, __ATOMIC_RELAXED) >= 0; }
@@ -32,13 +32,19 @@ class Connection {
   // Sends a message that has no reply. Lost if the connection is gone.
   template <class Message>
   void post(const Message& message) {
-    send_only(&message, sizeof message);
+    send_only(&message, sizeof message, false);
+  }
+  // The same, and ends the connection for good.
+  template <class Message>
+  void post_last(const Message& message) {
+    send_only(&message, sizeof message, true);
   }
 
  private:
   Result<void> exchange(protocol::Header& header, const void* request, std::size_t request_size, protocol::Type reply_type,
                         void* reply, std::size_t reply_size, int* fd);
-  void send_only(const void* message, std::size_t size);
+  Result<void> send(const void* message, std::size_t size, Nanos deadline);
+  void send_only(const void* message, std::size_t size, bool last);
   bool still_ours() const;
   tl::unexpected<Error> lose(Error why);
 

@@ -38,15 +38,15 @@ class Deaths(DaemonTest):
         self.assertEqual(len(status["sessions"]), 1)
         self.assertEqual(other.grant()[2], True, "a fresh chunk, not the dead one's")
 
-    def test_a_goodbye_in_the_socket_counts_even_if_the_process_is_dead(self):
+    def test_what_a_dead_process_gave_back_counts(self):
         def leave():
             client = self.daemon.session()
             chunk = client.grant()[1]
             os.kill(self.daemon.process.pid, signal.SIGSTOP)  # Popen.send_signal() does nothing in a forked child
             client.acknowledge(chunk)
-            for _ in range(40):  # more than the daemon reads at a time, so that it sees the death before the goodbye
+            for _ in range(40):  # more than the daemon reads at a time, so that it sees the death before the rest
                 client.acknowledge(99)
-            client.goodbye()
+            client.give_back(chunk)
             return client
 
         with child(leave) as pid:
@@ -56,20 +56,36 @@ class Deaths(DaemonTest):
             self.daemon.eventually(lambda status: status["devices"][0]["cached"] == 32 * MIB and
                                    not status["sessions"])
 
-    def test_a_closed_socket_is_no_death(self):
-        def hold_memory():
+    def test_a_closed_socket_ends_the_session_and_its_chunks_are_never_lent_again(self):
+        """The process may still map them: the driver returns the bytes when it no longer does."""
+        def hold_memory(say_goodbye):
             client = self.daemon.session()
             client.acknowledge(client.grant()[1])
             client.memory_info()
+            if say_goodbye:
+                client.goodbye()
             client.close()
             return client
 
-        with child(hold_memory) as pid:
-            self.daemon.eventually(lambda status: [s["connected"] for s in status["sessions"]] == [False])
-            self.assertEqual(self.daemon.device()["leased"], 32 * MIB)
+        for say_goodbye in (False, True):
+            with child(lambda: hold_memory(say_goodbye)):
+                self.daemon.eventually(lambda status: not status["sessions"] and status["devices"][0]["reserved"] == 0)
+                self.assertTrue(self.session().grant()[2], "a fresh chunk")
+                self.clients.pop().close()
+
+    def test_a_child_that_keeps_the_socket_does_not_keep_the_session(self):
+        def hold_memory_and_fork():
+            client = self.daemon.session()
+            client.acknowledge(client.grant()[1])
+            client.memory_info()
+            if os.fork() == 0:
+                time.sleep(5)
+                os._exit(0)
+            return client
+
+        with child(hold_memory_and_fork) as pid:
             os.kill(pid, signal.SIGKILL)
-            self.daemon.eventually(lambda status: not status["sessions"])
-        self.daemon.eventually(lambda status: status["devices"][0]["reserved"] == 0)
+            self.daemon.eventually(lambda status: not status["sessions"] and status["devices"][0]["reserved"] == 0, within=3)
 
     def test_many_deaths_in_the_middle_of_requests_leave_nothing_behind(self):
         before = self.daemon.device()["free"]

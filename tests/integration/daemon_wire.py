@@ -25,6 +25,7 @@ MAGIC = 0x444D5256
 SESSION, ADMIN = 1, 2
 UNSET, OFF, OBSERVE, POOL, FULL = range(5)
 SOURCE_NONE, SOURCE_DAEMON, SOURCE_LOCAL, SOURCE_NATIVE = range(4)
+LOCAL_CHUNK, NATIVE, QUESTION = 1, 2, 3
 NO_LIMIT = (1 << 64) - 1
 HEADER = struct.Struct("<IHHII")
 
@@ -55,6 +56,7 @@ class Client:
         self.request = 0
         self.fds = []
         self.chunk_fds = {}
+        self.acknowledged = set()
 
     def close(self):
         self.socket.close()
@@ -116,15 +118,22 @@ class Client:
             os.close(self.chunk_fds.pop(chunk))
 
     def acknowledge(self, chunk):
+        self.acknowledged.add(chunk)
         self.send(packet(ACKNOWLEDGE, struct.pack("<Q", chunk)))
 
     def give_back(self, *chunks):
+        """As a session does that has used them."""
         for chunk in chunks:
             self.close_fd(chunk)
+            if chunk not in self.acknowledged:
+                self.acknowledge(chunk)
+        self.give_back_unused(*chunks)
+
+    def give_back_unused(self, *chunks):
         self.send(packet(GIVE_BACK, struct.pack("<II64Q", len(chunks), 0, *chunks, *[0] * (64 - len(chunks)))))
 
-    def charge(self, size, device=0):
-        return self.ask(CHARGE, struct.pack("<IIq", device, 2, size))[2]
+    def charge(self, size, device=0, kind=LOCAL_CHUNK):
+        return self.ask(CHARGE, struct.pack("<IIq", device, kind, size))[2]
 
     def memory_info(self, device=0):
         """(status, total, free, limit, used)"""

@@ -182,12 +182,22 @@ TEST_CASE("shim: without a current context the driver's error comes") {
   CHECK(PROGRAM(cuMemAlloc_v2)(&p, 100) == CUDA_ERROR_INVALID_CONTEXT);
 }
 
-TEST_CASE("shim: a block can be freed from another thread and without its context being current") {
+TEST_CASE("shim: a block can be freed from another thread and with another context current, but not without any") {
   start();
-  const CUdeviceptr p = allocate(kMiB);
-  CUresult result = CUDA_ERROR_UNKNOWN;
-  std::thread([&] { result = PROGRAM(cuMemFree_v2)(p); }).join();
-  CHECK(result == CUDA_SUCCESS);
+  const CUdeviceptr p = allocate(kMiB), q = allocate(kMiB);
+  CUresult without = CUDA_SUCCESS, first = CUDA_ERROR_UNKNOWN, second = CUDA_ERROR_UNKNOWN;
+  CUcontext context = nullptr;
+  REQUIRE(PROGRAM(cuCtxGetCurrent)(&context) == CUDA_SUCCESS);
+  std::thread([&] {
+    without = PROGRAM(cuMemFree_v2)(p);
+    (void)PROGRAM(cuCtxSetCurrent)(context);
+    first = PROGRAM(cuMemFree_v2)(p);
+    start(1);
+    second = PROGRAM(cuMemFree_v2)(q);
+  }).join();
+  CHECK(without == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(first == CUDA_SUCCESS);
+  CHECK(second == CUDA_SUCCESS);
 }
 
 TEST_CASE("shim: cuMemFree waits for the work that uses the block") {
@@ -205,7 +215,10 @@ TEST_CASE("shim: cuMemFree waits for the work that uses the block") {
   REQUIRE(PROGRAM(cuLaunchHostFunc)(stream, wait, &shared) == CUDA_SUCCESS);
   REQUIRE(PROGRAM(cuMemsetD8Async)(p, 5, kMiB, stream) == CUDA_SUCCESS);
   std::atomic<bool> freed{false}, in_order{false};
+  CUcontext context = nullptr;
+  REQUIRE(PROGRAM(cuCtxGetCurrent)(&context) == CUDA_SUCCESS);
   std::thread other([&] {
+    (void)PROGRAM(cuCtxSetCurrent)(context);
     const CUresult result = PROGRAM(cuMemFree_v2)(p);
     in_order = reached && result == CUDA_SUCCESS;
     freed = true;
@@ -244,13 +257,97 @@ TEST_CASE("shim: in a capture allocation and free behave as natively, and the gr
   unsigned char byte = 0;
   REQUIRE(PROGRAM(cuMemcpyDtoH_v2)(&byte, p + 4095, 1) == CUDA_SUCCESS);
   CHECK(byte == 3);
-  const CUdeviceptr again = allocate(50 * kMiB);  // the block freed in the capture is usable again
-  CHECK(again == q);
-  free(again);
   free(p);
   (void)PROGRAM(cuGraphExecDestroy)(executable);
   (void)PROGRAM(cuGraphDestroy)(graph);
   (void)PROGRAM(cuStreamDestroy_v2)(stream);
+}
+
+// Ten times as much as the device has: what is freed must come back each time.
+void allocate_and_free_in_turn() {
+  for (int i = 0; i < 250; ++i) free(allocate(1024 * kMiB));
+}
+
+TEST_CASE("shim: a block freed in a capture is reused after it, and what is allocated in a capture at once") {
+  start();
+  CUstream stream;
+  REQUIRE(PROGRAM(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  const CUdeviceptr p = allocate(50 * kMiB);
+  REQUIRE(PROGRAM(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+  REQUIRE(PROGRAM(cuMemFree_v2)(p) == CUDA_SUCCESS);
+  CHECK(PROGRAM(cuMemFree_v2)(p) == CUDA_ERROR_INVALID_VALUE);
+  allocate_and_free_in_turn();
+  CUgraph graph = nullptr;
+  REQUIRE(PROGRAM(cuStreamEndCapture)(stream, &graph) == CUDA_SUCCESS);
+  const CUdeviceptr again = allocate(50 * kMiB);
+  CHECK(again == p);
+  free(again);
+  (void)PROGRAM(cuGraphDestroy)(graph);
+  (void)PROGRAM(cuStreamDestroy_v2)(stream);
+}
+
+TEST_CASE("shim: a capture of another thread does not keep this thread's memory") {
+  start();
+  CUcontext context = nullptr;
+  REQUIRE(PROGRAM(cuCtxGetCurrent)(&context) == CUDA_SUCCESS);
+  std::atomic<bool> begun{false}, done{false};
+  std::thread other([&] {
+    (void)PROGRAM(cuCtxSetCurrent)(context);
+    CUstream stream;
+    CUgraph graph = nullptr;
+    (void)PROGRAM(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
+    (void)PROGRAM(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    begun = true;
+    while (!done) std::this_thread::yield();
+    (void)PROGRAM(cuStreamEndCapture)(stream, &graph);
+    (void)PROGRAM(cuGraphDestroy)(graph);
+    (void)PROGRAM(cuStreamDestroy_v2)(stream);
+  });
+  while (!begun) std::this_thread::yield();
+  allocate_and_free_in_turn();
+  done = true;
+  other.join();
+}
+
+TEST_CASE("shim: an abandoned capture costs no memory and ends with its context") {
+  start(1);
+  CUstream stream;
+  REQUIRE(PROGRAM(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  REQUIRE(PROGRAM(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+  (void)PROGRAM(cuStreamDestroy_v2)(stream);  // drivers may refuse it
+  allocate_and_free_in_turn();
+  REQUIRE(PROGRAM(cuDevicePrimaryCtxReset_v2)(1) == CUDA_SUCCESS);
+  start(1);
+  const CUdeviceptr p = allocate(50 * kMiB);
+  CHECK(ours(p));  // not native, as it would be in a capture
+  free(p);
+}
+
+TEST_CASE("shim: a free that is refused leaves the block to the program") {
+  start();
+  CUstream stream;
+  REQUIRE(PROGRAM(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  const CUdeviceptr p = allocate(kMiB);
+  REQUIRE(PROGRAM(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+  CHECK(PROGRAM(cuMemFree_v2)(p) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CUgraph graph = nullptr;
+  CHECK(PROGRAM(cuStreamEndCapture)(stream, &graph) != CUDA_SUCCESS);
+  CHECK(PROGRAM(cuMemFree_v2)(p) == CUDA_SUCCESS);
+  (void)PROGRAM(cuStreamDestroy_v2)(stream);
+}
+
+TEST_CASE("shim: buffer ids are unique over all devices") {
+  std::set<unsigned long long> ids;
+  for (const int device : {0, 1}) {
+    start(device);
+    for (int i = 0; i < 20; ++i) {
+      unsigned long long id = 0;
+      const CUdeviceptr p = allocate(1000);
+      REQUIRE(PROGRAM(cuPointerGetAttribute)(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p) == CUDA_SUCCESS);
+      CHECK(ids.insert(id).second);
+      free(p);
+    }
+  }
 }
 
 TEST_CASE("shim: the end of a context is the end of its blocks") {

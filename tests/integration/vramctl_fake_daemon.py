@@ -73,7 +73,7 @@ class FakeDaemon:
                 assert len(packet) == 376, len(packet)
                 low, high, role = struct.unpack_from("=HHI", packet, 16)
                 assert low <= 1 <= high and role == ROLE_ADMIN
-                connection.send(message(HELLO_REPLY, request, struct.pack("=HHIQQQII", 1, 0, 3, 0, 0, 77, 0, 0) + bytes(256)))
+                connection.send(message(HELLO_REPLY, request, struct.pack("=HHIQQQII", 1, 0, 3, 0, 0, 77, 0, 0) + bytes(384)))
             elif kind == STATUS:
                 self.send_status(connection, request)
             else:

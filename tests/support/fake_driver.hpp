@@ -142,12 +142,18 @@ struct FakeSource {
     driver.handles[handle] = size.value;
     return Chunk{handle, ChunkId{}, size};
   }
-  void give_back(int, const Chunk& chunk) {
+  Bytes available(int) {
     std::lock_guard lock(driver.mutex);
-    ++returned;
-    if (driver.mapped_handles.contains(chunk.handle)) driver.guilty("give_back of a mapped chunk");
-    if (driver.handles.erase(chunk.handle) == 0) driver.guilty("give_back of a chunk that is not out");
-    out -= chunk.size;
+    return capacity - out;
+  }
+  void give_back(int, const Chunk* chunks, std::size_t count) {
+    std::lock_guard lock(driver.mutex);
+    for (std::size_t i = 0; i < count; ++i) {
+      ++returned;
+      if (driver.mapped_handles.contains(chunks[i].handle)) driver.guilty("give_back of a mapped chunk");
+      if (driver.handles.erase(chunks[i].handle) == 0) driver.guilty("give_back of a chunk that is not out");
+      out -= chunks[i].size;
+    }
   }
 };
 

@@ -56,6 +56,7 @@ TEST_CASE("Limits: lowered below what is held, nothing is taken and nothing more
   pool.set_limits(kAnna, {.session = 2_MiB});
   CHECK(pool.holds(kAnna, chunk));
   CHECK(refused_by_limit(pool.request(kAnna, 2_MiB)));
+  REQUIRE(pool.acknowledge(kAnna, chunk));
   REQUIRE(pool.give_back(kAnna, chunk));
   CHECK_FALSE(refused_by_limit(pool.request(kAnna, 2_MiB)));
 }
@@ -69,14 +70,26 @@ TEST_CASE("Limits: sessions of a group share its limit") {
   create(pool, kBert, 2_MiB);
   CHECK(pool.charge(kBert, 2 << 20).accepted);
   CHECK(refused_by_limit(pool.request(kAnna, 2_MiB)));
-  pool.end_dirty(kBert);
+  pool.end(kBert);
   CHECK_FALSE(refused_by_limit(pool.request(kAnna, 2_MiB)));
+}
+
+TEST_CASE("Limits: what is a fact is entered above the limit, and may leave again") {
+  Pool pool(Pool::Config{1_GiB, 0_B});
+  pool.open(kAnna, kHome, {.session = 2_MiB});
+  CHECK_FALSE(pool.charge(kAnna, 3 << 20).accepted);
+  CHECK(pool.charge(kAnna, 3 << 20, true).accepted);
+  CHECK(pool.ledger().find(kAnna)->charged == 3_MiB);
+  CHECK(pool.counts().over_limit == 1);
+  CHECK(pool.charge(kAnna, -(3 << 20)).accepted);
+  CHECK(pool.ledger().find(kAnna)->charged == 0_B);
 }
 
 TEST_CASE("Limits: a charge makes room for the driver by giving up idle chunks") {
   Pool pool(Pool::Config{1_GiB, 0_B});
   pool.open(kAnna, kHome, {});
   const ChunkId chunk = create(pool, kAnna, 32_MiB);
+  REQUIRE(pool.acknowledge(kAnna, chunk));
   REQUIRE(pool.give_back(kAnna, chunk));
   pool.observe_free(4_MiB);
   CHECK(pool.charge(kAnna, 2 << 20).releases.empty());

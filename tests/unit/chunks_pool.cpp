@@ -25,6 +25,12 @@ Granted grant(Pool& pool, SessionId session, Bytes bytes) {
   return granted;
 }
 
+// As a session does that has used the chunk.
+std::optional<Releases> give_back(Pool& pool, SessionId session, ChunkId chunk) {
+  REQUIRE(pool.acknowledge(session, chunk));
+  return pool.give_back(session, chunk);
+}
+
 Pool make_pool(Bytes retain = 1_GiB) {
   Pool pool(Pool::Config{retain, 0_B});
   pool.open(kAnna, kHome, {});
@@ -40,7 +46,7 @@ TEST_CASE("Pool: the first chunk is created and fresh, a clean one is handed on 
   const Granted first = grant(pool, kAnna, 32_MiB);
   CHECK(first.fresh);
   CHECK(pool.totals().leased == 32_MiB);
-  REQUIRE(pool.give_back(kAnna, first.chunk));
+  REQUIRE(give_back(pool, kAnna, first.chunk));
   CHECK(pool.totals().leased == 0_B);
   CHECK(pool.totals().cached == 32_MiB);
 
@@ -54,7 +60,7 @@ TEST_CASE("Pool: the first chunk is created and fresh, a clean one is handed on 
 TEST_CASE("Pool: a used chunk never crosses domains") {
   Pool pool = make_pool();
   const Granted first = grant(pool, kAnna, 32_MiB);
-  REQUIRE(pool.give_back(kAnna, first.chunk));
+  REQUIRE(give_back(pool, kAnna, first.chunk));
   const Granted other = grant(pool, kCarl, 32_MiB);
   CHECK(other.chunk != first.chunk);
   CHECK(other.fresh);
@@ -63,7 +69,7 @@ TEST_CASE("Pool: a used chunk never crosses domains") {
 TEST_CASE("Pool: another domain's idle chunk is released and created anew when the device is full") {
   Pool pool = make_pool();
   const Granted first = grant(pool, kAnna, 32_MiB);
-  REQUIRE(pool.give_back(kAnna, first.chunk));
+  REQUIRE(give_back(pool, kAnna, first.chunk));
   pool.observe_free(0_B);
   const Decision decision = pool.request(kCarl, 32_MiB);
   const auto* convert = std::get_if<NeedConvert>(&decision);
@@ -77,8 +83,8 @@ TEST_CASE("Pool: another domain's idle chunk is released and created anew when t
 TEST_CASE("Pool: the wrong class is converted when the driver refuses, and memory is short only after that") {
   Pool pool = make_pool();
   const Granted small = grant(pool, kAnna, 2_MiB), large = grant(pool, kAnna, 32_MiB);
-  REQUIRE(pool.give_back(kAnna, small.chunk));
-  REQUIRE(pool.give_back(kAnna, large.chunk));
+  REQUIRE(give_back(pool, kAnna, small.chunk));
+  REQUIRE(give_back(pool, kAnna, large.chunk));
 
   const Decision asked = pool.request(kCarl, 32_MiB);
   const auto* create = std::get_if<NeedCreate>(&asked);
@@ -105,7 +111,7 @@ TEST_CASE("Pool: chunks of a dead session are never granted again") {
   Pool pool = make_pool();
   const Granted held = grant(pool, kAnna, 32_MiB), unacknowledged = grant(pool, kAnna, 32_MiB);
   REQUIRE(pool.acknowledge(kAnna, held.chunk));
-  const Releases releases = pool.end_dirty(kAnna);
+  const Releases releases = pool.end(kAnna);
   REQUIRE(releases.size() == 2);
   CHECK(releases[0].dirty);
   CHECK(pool.totals().dying == 64_MiB);
@@ -117,16 +123,13 @@ TEST_CASE("Pool: chunks of a dead session are never granted again") {
   CHECK(pool.totals().dying == 0_B);
 }
 
-TEST_CASE("Pool: after a disconnect only acknowledged chunks stay leased, until the process dies") {
+TEST_CASE("Pool: a chunk that was never acknowledged is not lent again") {
   Pool pool = make_pool();
-  const Granted held = grant(pool, kAnna, 32_MiB), unacknowledged = grant(pool, kAnna, 2_MiB);
-  REQUIRE(pool.acknowledge(kAnna, held.chunk));
-  const Releases releases = pool.disconnect(kAnna);
-  REQUIRE(releases.size() == 1);
-  CHECK(releases[0].chunk == unacknowledged.chunk);
-  CHECK(pool.totals().leased == 32_MiB);
-  CHECK(pool.end_dirty(kAnna).size() == 1);
-  CHECK(pool.totals().leased == 0_B);
+  const Granted held = grant(pool, kAnna, 32_MiB);
+  const auto releases = pool.give_back(kAnna, held.chunk);
+  REQUIRE(releases->size() == 1);
+  CHECK(releases->at(0).chunk == held.chunk);
+  CHECK(grant(pool, kAnna, 32_MiB).chunk != held.chunk);
   CHECK(pool.check() == nullptr);
 }
 
@@ -134,7 +137,7 @@ TEST_CASE("Pool: what is created for a session that is gone stays fresh for anyb
   Pool pool = make_pool();
   const Decision asked = pool.request(kAnna, 32_MiB);
   const ChunkId chunk = std::get<NeedCreate>(asked).chunk;
-  CHECK(pool.end_dirty(kAnna).empty());
+  CHECK(pool.end(kAnna).empty());
   CHECK(std::holds_alternative<Kept>(pool.created(chunk)));
   const Granted other = grant(pool, kCarl, 32_MiB);
   CHECK(other.chunk == chunk);
@@ -146,9 +149,9 @@ TEST_CASE("Pool: idle chunks above `retain` are released at once, largest class 
   Pool pool = make_pool(36_MiB);
   const Granted small = grant(pool, kAnna, 2_MiB);
   const Granted older = grant(pool, kAnna, 32_MiB), newer = grant(pool, kAnna, 32_MiB);
-  CHECK(pool.give_back(kAnna, small.chunk)->empty());
-  CHECK(pool.give_back(kAnna, older.chunk)->empty());
-  const auto releases = pool.give_back(kAnna, newer.chunk);
+  CHECK(give_back(pool, kAnna, small.chunk)->empty());
+  CHECK(give_back(pool, kAnna, older.chunk)->empty());
+  const auto releases = give_back(pool, kAnna, newer.chunk);
   REQUIRE(releases->size() == 1);
   CHECK(releases->at(0).chunk == older.chunk);
   CHECK(pool.totals().cached == 34_MiB);

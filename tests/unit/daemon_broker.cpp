@@ -151,7 +151,10 @@ TEST_CASE("Broker: a failed export of a warm chunk ends its lease") {
   Bench bench(1_GiB);
   Guest anna(bench);
   std::vector<std::uint64_t> chunks;
-  for (int i = 0; i < 4; ++i) chunks.push_back(anna.grant(32_MiB).chunk);  // two of them without a cached descriptor
+  for (int i = 0; i < 4; ++i) {  // two of them without a cached descriptor
+    chunks.push_back(anna.grant(32_MiB).chunk);
+    anna.acknowledge(chunks.back());
+  }
   auto back = protocol::make<protocol::GiveBack>(0);
   back.count = 4;
   for (std::size_t i = 0; i < 4; ++i) back.chunks[i] = chunks[i];
@@ -171,6 +174,7 @@ TEST_CASE("Broker: what the device can hold is never refused") {
   Guest anna(bench), bert(bench, "bert", 1001);
   const auto first = anna.grant(32_MiB), second = anna.grant(32_MiB);
   CHECK(anna.grant(2_MiB).header.status == Status::out_of_memory);
+  anna.acknowledge(first.chunk);
   auto back = protocol::make<protocol::GiveBack>(0);
   back.count = 1;
   back.chunks[0] = first.chunk;
@@ -188,8 +192,8 @@ TEST_CASE("Broker: a session that dies while its chunk is created leaves it fres
   {
     Guest anna(bench);
     anna.ask(32_MiB);
-    bench.broker->closed(anna.id());
-    bench.broker->died(anna.id());
+    bench.broker->end(anna.id());
+    bench.broker->end(anna.id());
   }
   bench.settle();
   CHECK(bench.device->pool().totals().cached == 32_MiB);
@@ -203,7 +207,7 @@ TEST_CASE("Broker: bytes that the driver keeps after a death are stranded until 
   Guest anna(bench);
   anna.acknowledge(anna.grant(32_MiB).chunk);
   bench.gpu.hold_released(true);
-  bench.broker->died(anna.id());
+  bench.broker->end(anna.id());
   CHECK(bench.device->stranded() == 32_MiB);  // on its way
   bench.settle();
   CHECK(bench.gpu.handles() == 0);
@@ -213,17 +217,105 @@ TEST_CASE("Broker: bytes that the driver keeps after a death are stranded until 
   CHECK(bench.device->stranded() == 0_B);
 }
 
-TEST_CASE("Broker: a process that has ended is granted nothing, its goodbye counts") {
+TEST_CASE("Broker: a process that has ended is granted nothing, what it gave back counts") {
   Bench bench(1_GiB);
   Guest anna(bench);
-  anna.acknowledge(anna.grant(32_MiB).chunk);
+  const auto chunk = anna.grant(32_MiB).chunk;
+  anna.acknowledge(chunk);
   bench.broker->process_ended(anna.id());
   anna.ask(32_MiB);
-  anna.send(protocol::make<protocol::Goodbye>(0));
-  bench.broker->died(anna.id());
+  auto back = protocol::make<protocol::GiveBack>(0);
+  back.count = 1;
+  back.chunks[0] = chunk;
+  anna.send(back);
+  bench.broker->end(anna.id());
   bench.settle();
   CHECK(bench.device->pool().totals().cached == 32_MiB);
   CHECK(bench.gpu.handles() == 1);
+}
+
+TEST_CASE("Broker: goodbye does not make clean what is still held") {
+  Bench bench(1_GiB);
+  Guest anna(bench);
+  anna.acknowledge(anna.grant(32_MiB).chunk);
+  anna.send(protocol::make<protocol::Goodbye>(0));
+  bench.broker->end(anna.id());
+  bench.settle();
+  CHECK(bench.device->pool().totals().cached == 0_B);
+  CHECK(bench.gpu.handles() == 0);
+}
+
+TEST_CASE("Broker: after a goodbye a wish is refused, not ignored") {
+  Bench bench(1_GiB);
+  Guest anna(bench);
+  anna.send(protocol::make<protocol::Goodbye>(0));
+  anna.ask(32_MiB);
+  REQUIRE(anna.packets.size() == 1);
+  protocol::Header header;
+  REQUIRE(protocol::decode_header(anna.packets[0].bytes.data(), anna.packets[0].bytes.size(), header));
+  CHECK(header.type == protocol::Type::error_reply);
+  CHECK(header.status == Status::refused);
+}
+
+TEST_CASE("Broker: who is one session too many learns its limit all the same") {
+  policy::Policy policy;
+  policy.sessions.emplace_back();
+  policy.sessions.back().limit = policy::Amount{64ull << 20, 0, false};
+  Bench bench(1_GiB, policy);
+  std::deque<Guest> guests;
+  for (std::size_t i = 0; i < kMaxSessionsPerUser; ++i) guests.emplace_back(bench);
+  Peer peer;
+  peer.uid = 1000;
+  auto hello = protocol::make<protocol::Hello>(1);
+  hello.driver_version = kDriverVersion;
+  hello.device_count = 1;
+  const auto greeting = bench.broker->hello(hello, peer, {});
+  CHECK_FALSE(greeting.keep);
+  CHECK(greeting.reply.header.status == Status::too_many);
+  CHECK(greeting.reply.limit_bytes[0] == 64ull << 20);
+  CHECK(greeting.reply.mode == guests[0].greeting.reply.mode);
+}
+
+TEST_CASE("Broker: a question about a limit enters nothing and counts refusals") {
+  policy::Policy policy;
+  policy.sessions.emplace_back();
+  policy.sessions.back().limit = policy::Amount{64ull << 20, 0, false};
+  Bench bench(1_GiB, policy);
+  Guest anna(bench);
+  for (const auto& [mebibytes, status] : {std::pair{64, Status::ok}, {65, Status::over_limit}}) {
+    auto question = protocol::make<protocol::Charge>(7);
+    question.kind = protocol::ChargeKind::question;
+    question.bytes = std::int64_t{mebibytes} << 20;
+    anna.send(question);
+    protocol::ChargeReply reply;
+    REQUIRE(protocol::decode(anna.packets.back().bytes.data(), anna.packets.back().bytes.size(), reply));
+    CHECK(reply.header.status == status);
+  }
+  CHECK(bench.device->pool().counts().over_limit == 1);
+  CHECK(bench.device->pool().totals().charged == 0_B);
+}
+
+TEST_CASE("Broker: a flood of status requests is answered with few statuses, every one after its request") {
+  Bench bench(1_GiB);
+  Guest anna(bench);
+  int written = 0;
+  std::function<void()> later;
+  bench.broker->status_text = [&] {
+    const timespec some_time{0, 2'000'000};
+    ::nanosleep(&some_time, nullptr);
+    return std::to_string(++written);
+  };
+  bench.broker->call_after = [&](Nanos time, std::function<void()> call) {
+    CHECK(time > Nanos{0});
+    CHECK_FALSE(later);
+    later = std::move(call);
+  };
+  for (std::uint32_t i = 0; i < 500; ++i) anna.send(protocol::make<protocol::StatusRequest>(i + 1));
+  CHECK(anna.packets.size() == 1);
+  REQUIRE(later);
+  std::exchange(later, {})();
+  CHECK(anna.packets.size() == 500);
+  CHECK(written == 2);
 }
 
 TEST_CASE("Broker: reading stops at 64 waiting requests") {

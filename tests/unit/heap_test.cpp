@@ -29,7 +29,7 @@ struct Fixture {
   void free(DevicePtr p) {
     heap::BlockInfo info;
     REQUIRE(heap.begin_free(p, &info) == Heap::Owned::block);
-    heap.finish_free(p);
+    heap.finish_free(info);
   }
 
   FakeDriver fake;
@@ -94,8 +94,35 @@ TEST_CASE("DeviceHeap: a block in limbo is not reused") {
   REQUIRE(f.heap.begin_free(a, &info) == Heap::Owned::block);
   CHECK(info.size == 32_MiB);
   CHECK(f.take(32_MiB) != a);
-  f.heap.finish_free(a);
+  f.heap.finish_free(info);
   CHECK(f.take(32_MiB) == a);
+}
+
+TEST_CASE("DeviceHeap: a free that is undone leaves the block to the program, with its id") {
+  Fixture f;
+  const DevicePtr a = f.take(5000_B);
+  heap::BlockInfo before, after;
+  REQUIRE(f.heap.begin_free(a, &before) == Heap::Owned::block);
+  CHECK(f.heap.find(a) == Heap::Owned::not_live);
+  f.heap.undo_free(before);
+  REQUIRE(f.heap.find(a, &after) == Heap::Owned::block);
+  CHECK(after.id == before.id);
+  CHECK(f.heap.totals().live == 5000_B);
+  f.heap.undo_free(before);  // not in limbo: nothing happens
+  f.free(a);
+}
+
+TEST_CASE("DeviceHeap: the end of a free does not touch a later block at the same address") {
+  Fixture f;
+  const DevicePtr a = f.take(32_MiB);
+  heap::BlockInfo late, next;
+  REQUIRE(f.heap.begin_free(a, &late) == Heap::Owned::block);
+  f.heap.drop_context(&kContext, f.heap.last_id());  // while the first free still waits
+  REQUIRE(f.take(32_MiB) == a);
+  REQUIRE(f.heap.begin_free(a, &next) == Heap::Owned::block);
+  f.heap.finish_free(late);
+  CHECK(f.take(32_MiB) != a);
+  f.heap.finish_free(next);
 }
 
 TEST_CASE("DeviceHeap: double free, interior pointers and foreign pointers are told apart") {
@@ -109,7 +136,7 @@ TEST_CASE("DeviceHeap: double free, interior pointers and foreign pointers are t
   CHECK(f.heap.find(a + 1000_B) == Heap::Owned::not_live);
   f.free(a);
   CHECK(f.heap.begin_free(a, &info) == Heap::Owned::not_live);
-  f.heap.finish_free(a);  // of no block in limbo: nothing happens
+  f.heap.finish_free(info);  // of no block in limbo: nothing happens
 }
 
 TEST_CASE("DeviceHeap: buffer ids rise and are never reused") {
@@ -194,9 +221,34 @@ TEST_CASE("DeviceHeap: the blocks of a context that is gone are dropped, others 
   f.take(10_MiB);
   auto kept = f.heap.allocate(40_MiB, &other);
   REQUIRE(kept.has_value());
-  f.heap.drop_context(&kContext);
+  f.heap.drop_context(&kContext, f.heap.last_id());
   CHECK(f.heap.totals().live == 40_MiB);
   CHECK(f.heap.find(*kept) == Heap::Owned::block);
+}
+
+TEST_CASE("DeviceHeap: the end of a context spares the blocks of a later one with the same handle") {
+  Fixture f;
+  const DevicePtr a = f.take(1000_B), b = f.take(1000_B), c = f.take(40_MiB);
+  const std::uint64_t last = f.heap.last_id();
+  const DevicePtr later = f.take(1000_B);
+  f.heap.drop_context(&kContext, last);
+  for (const DevicePtr gone : {a, b, c}) CHECK(f.heap.find(gone) == Heap::Owned::not_live);
+  CHECK(f.heap.find(later) == Heap::Owned::block);
+}
+
+TEST_CASE("DeviceHeap: threads that want most of the device at once do not each end with half of it") {
+  Fixture f(1_GiB, {0_B});
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> served{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; ++t)
+      threads.emplace_back([&] {
+        if (f.heap.allocate(700_MiB, &kContext)) ++served;
+      });
+    for (auto& thread : threads) thread.join();
+    REQUIRE(served == 1);
+    f.heap.drop_context(&kContext, f.heap.last_id());
+  }
 }
 
 TEST_CASE("DeviceHeap: peers reach present and future blocks until access is taken away") {
@@ -229,7 +281,7 @@ TEST_CASE("DeviceHeap: threads allocate and free at once, and peers change meanw
           std::swap(mine[seed % mine.size()], mine.back());
           heap::BlockInfo info;
           if (f.heap.begin_free(mine.back(), &info) != Heap::Owned::block) ++failures;
-          f.heap.finish_free(mine.back());
+          f.heap.finish_free(info);
           mine.pop_back();
         }
         if (t == 0 && i % 500 == 0 && !f.heap.set_peer(1, i % 1000 == 0)) ++failures;
@@ -237,7 +289,7 @@ TEST_CASE("DeviceHeap: threads allocate and free at once, and peers change meanw
       for (DevicePtr p : mine) {
         heap::BlockInfo info;
         if (f.heap.begin_free(p, &info) != Heap::Owned::block) ++failures;
-        f.heap.finish_free(p);
+        f.heap.finish_free(info);
       }
     });
   }

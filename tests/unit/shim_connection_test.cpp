@@ -91,13 +91,52 @@ TEST_CASE("Connection: nobody listens") {
 }
 
 TEST_CASE("Connection: a daemon that refuses") {
-  FakeDaemon daemon([](int s, const Header& h) { return reply(s, make<HelloReply>(h.request, Status::version_mismatch)); });
+  FakeDaemon daemon([](int s, const Header& h) {
+    auto refusal = make<HelloReply>(h.request, Status::too_many);
+    refusal.limit_bytes[1] = 5;
+    return reply(s, refusal);
+  });
   Connection connection;
   auto opened = connection.open(daemon.path.c_str(), make<Hello>(0));
-  REQUIRE_FALSE(opened.has_value());
-  CHECK(opened.error().code == ErrorCode::unsupported);
-  CHECK(opened.error().detail == static_cast<int>(Status::version_mismatch));
+  REQUIRE(opened.has_value());
+  CHECK(opened->header.status == Status::too_many);
+  CHECK(opened->limit_bytes[1] == 5);
   CHECK_FALSE(connection.connected());
+}
+
+TEST_CASE("Connection: more than the socket holds waits for a daemon that is slow, nothing is lost") {
+  constexpr int kMessages = 2000;
+  std::atomic<int> received = 0;
+  FakeDaemon daemon([&](int s, const Header& h) {
+    if (h.type == Type::hello) return greet(s, h);
+    if (received == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (h.type == Type::give_back) ++received;
+    return h.type == Type::give_back || reply(s, make<MemoryInfoReply>(h.request));
+  });
+  Connection connection;
+  REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0)).has_value());
+  for (int i = 0; i < kMessages; ++i) connection.post(make<GiveBack>(0));
+  CHECK(connection.call<MemoryInfoReply>(make<MemoryInfo>(0)).has_value());  // read after all the others
+  CHECK(received == kMessages);
+}
+
+TEST_CASE("Connection: after the last message there is no daemon") {
+  std::atomic<bool> told = false;
+  {
+    FakeDaemon daemon([&](int s, const Header& h) {
+      told = told || h.type == Type::goodbye;
+      return h.type == Type::hello ? greet(s, h) : true;
+    });
+    Connection connection;
+    REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0)).has_value());
+    connection.post_last(make<Goodbye>(0));
+    CHECK_FALSE(connection.connected());
+    auto after = connection.call<MemoryInfoReply>(make<MemoryInfo>(0));
+    REQUIRE_FALSE(after.has_value());
+    CHECK(after.error().code == ErrorCode::disconnected);
+    for (int i = 0; i < 2000 && !told; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(told);
 }
 
 TEST_CASE("Connection: a deaf daemon costs one deadline, once") {
