@@ -133,6 +133,47 @@ def limits_hold_and_change_with_the_policy():
         stand.run(PROGRAMS / "replay", trace)
 
 
+def a_refusal_by_the_limit_is_seen_by_job_and_administrator():
+    with Stand(capacity_mb=2048) as stand:
+        stand.start_daemon({"version": 1, "sessions": [{"match": {"any": True}, "limit": "64MiB"}]})
+        for size in (128 * MiB, 40 * MiB):  # above the limit at once, and in the second block
+            trace = write_trace(stand.folder / "trace.csv", 2, size)
+            before = stand.metric("vramd_limit_refusals_total")
+            result = stand.run(PROGRAMS / "replay", trace, expect=3)
+            check("out of memory by the limit of 64 MiB" in result.stderr, "the job is not told why: " + result.stderr)
+            check(stand.metric("vramd_limit_refusals_total") > before, "the refusal is not counted")
+        check("above its limit of 64 MiB" in stand.log.read_text(), "the daemon's log does not say it")
+        # In mode observe nothing is limited, and so nothing is refused.
+        stand.reload({"version": 1, "mode": "observe", "sessions": [{"match": {"any": True}, "limit": "64MiB"}]})
+        before = stand.metric("vramd_limit_refusals_total")
+        stand.run(PROGRAMS / "replay", trace, active=False)
+        check(stand.metric("vramd_limit_refusals_total") == before, "a refusal is counted that was none")
+
+
+def a_large_free_reaches_the_daemon():
+    with Stand(capacity_mb=20000) as stand:
+        stand.start_daemon()
+        trace = stand.folder / "trace.csv"
+        size = 16000 * MiB  # not touched; twice that does not fit
+        trace.write_text("op,id,size,stream,t_us\n" + "".join(f"a,{i},{size},0,0\nf,{i},{size},0,0\n" for i in range(3)))
+        result = stand.run(PROGRAMS / "replay", trace, "--hold")
+        check(", 0 of its own," in result.stderr, "the daemon was lost: " + result.stderr)
+        check(stand.device()["leased"] == 0, f"leased after the end: {stand.device()}")
+
+
+def what_fails_on_our_way_alone_is_allocated_natively():
+    with Stand() as stand:
+        plain = stand.run(*TRAINER, shim=False).stdout
+        stand.start_daemon()
+        for call in ("cuMemImportFromShareableHandle", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"):
+            result = stand.run(*TRAINER, SIM_FAIL=f"{call}:1=999")
+            check(result.stdout == plain, f"{call} fails once: the result differs")
+            check(f"{call} failed (999)" in result.stderr, f"{call}: no warning: {result.stderr}")
+        # The chunk that could not be imported is nobody's any more.
+        check(stand.device()["leased"] == 0, f"leased after the end: {stand.device()}")
+        stand.run(*TRAINER)
+
+
 def the_daemon_may_die_under_a_job():
     with Stand(capacity_mb=2048) as stand:
         stand.start_daemon()
@@ -161,4 +202,6 @@ def stock_tools_are_not_disturbed():
 main([results_are_the_same_in_every_mode, runtime_checks_pass_under_the_shim, without_a_driver_there_is_a_clean_error,
       the_pool_backs_every_allocation_of_the_program, a_second_job_is_served_from_what_the_first_gave_back,
       two_jobs_at_once_share_one_card, killed_jobs_lose_nothing, limits_hold_and_change_with_the_policy,
+      a_refusal_by_the_limit_is_seen_by_job_and_administrator, a_large_free_reaches_the_daemon,
+      what_fails_on_our_way_alone_is_allocated_natively,
       the_daemon_may_die_under_a_job, stock_tools_are_not_disturbed])
