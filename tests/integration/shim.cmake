@@ -14,8 +14,10 @@ else()
   set(preload "LD_PRELOAD=${CMAKE_BINARY_DIR}/lib/libvramd.so;LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/simgpu")
 endif()
 add_test(NAME shim_memory_test COMMAND shim_memory_test)
-set_tests_properties(shim_memory_test PROPERTIES LABELS "integration;threads" TIMEOUT 180
+add_test(NAME shim_refused_free_test COMMAND shim_memory_test [.refused])
+set_tests_properties(shim_memory_test shim_refused_free_test PROPERTIES LABELS "integration;threads" TIMEOUT 180
   ENVIRONMENT "VRAMD_SOCKET=/nonexistent/vramd.sock;${preload}")
+set_property(TEST shim_refused_free_test APPEND PROPERTY ENVIRONMENT "SIM_FAIL=cuCtxSynchronize:1=900")
 
 if(NOT VRAMD_SANITIZE AND VRAMD_NVCC)
   add_test(NAME shim_programs_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/integration/shim_programs_test.py)

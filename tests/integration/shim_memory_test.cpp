@@ -41,8 +41,15 @@ std::size_t free_bytes() {
   return free;
 }
 
-// The block really is one of vramd's: memory of the driver's own cuMemAlloc would be of a size of its own.
+// The block really is one of vramd's: what the driver allocates is capable of legacy IPC, and ours is not yet.
 bool ours(CUdeviceptr p) {
+  unsigned capable = 7;
+  REQUIRE(PROGRAM(cuPointerGetAttribute)(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, p) == CUDA_SUCCESS);
+  return capable == 0;
+}
+
+// It looks like memory of cuMemAlloc all the same, not like mapped memory.
+bool looks_allocated(CUdeviceptr p) {
   CUmemGenericAllocationHandle handle = 0;
   std::size_t mapping = 0;
   CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MAPPING_SIZE;
@@ -60,6 +67,7 @@ TEST_CASE("shim: blocks hold their bytes and do not overlap") {
     blocks.push_back(allocate(size));
     REQUIRE(blocks.back() % 256 == 0);
     REQUIRE(ours(blocks.back()));
+    REQUIRE(looks_allocated(blocks.back()));
     REQUIRE(PROGRAM(cuMemsetD8_v2)(blocks.back(), static_cast<unsigned char>(blocks.size()), size) == CUDA_SUCCESS);
   }
   const std::size_t sizes[] = {1, 512, 5000, kMiB, kMiB + 1, 3 * kMiB, 100 * kMiB};
@@ -310,17 +318,19 @@ TEST_CASE("shim: a capture of another thread does not keep this thread's memory"
 }
 
 TEST_CASE("shim: an abandoned capture costs no memory and ends with its context") {
-  start(1);
-  CUstream stream;
-  REQUIRE(PROGRAM(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
-  REQUIRE(PROGRAM(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
-  (void)PROGRAM(cuStreamDestroy_v2)(stream);  // drivers may refuse it
-  allocate_and_free_in_turn();
-  REQUIRE(PROGRAM(cuDevicePrimaryCtxReset_v2)(1) == CUDA_SUCCESS);
-  start(1);
-  const CUdeviceptr p = allocate(50 * kMiB);
-  CHECK(ours(p));  // not native, as it would be in a capture
-  free(p);
+  for (const bool destroy : {true, false}) {
+    start(1);
+    CUstream stream;
+    REQUIRE(PROGRAM(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    REQUIRE(PROGRAM(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+    if (destroy) (void)PROGRAM(cuStreamDestroy_v2)(stream);  // drivers may refuse it
+    allocate_and_free_in_turn();
+    REQUIRE(PROGRAM(cuDevicePrimaryCtxReset_v2)(1) == CUDA_SUCCESS);
+    start(1);
+    const CUdeviceptr p = allocate(50 * kMiB);
+    CHECK(ours(p));  // not native, as it would be in a capture
+    free(p);
+  }
 }
 
 TEST_CASE("shim: a free that is refused leaves the block to the program") {
@@ -336,15 +346,28 @@ TEST_CASE("shim: a free that is refused leaves the block to the program") {
   (void)PROGRAM(cuStreamDestroy_v2)(stream);
 }
 
+// Run alone, with SIM_FAIL making the driver refuse the first synchronisation: as when a capture begins at that moment.
+TEST_CASE("shim: a free whose synchronisation is refused can be tried again", "[.refused]") {
+  start();
+  const CUdeviceptr p = allocate(50 * kMiB);
+  REQUIRE(PROGRAM(cuMemsetD8_v2)(p, 7, 50 * kMiB) == CUDA_SUCCESS);
+  REQUIRE(PROGRAM(cuMemFree_v2)(p) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CHECK(allocate(50 * kMiB) != p);
+  unsigned char byte = 0;
+  CHECK(PROGRAM(cuMemcpyDtoH_v2)(&byte, p, 1) == CUDA_SUCCESS);
+  CHECK(byte == 7);
+  CHECK(PROGRAM(cuMemFree_v2)(p) == CUDA_SUCCESS);
+}
+
 TEST_CASE("shim: buffer ids are unique over all devices") {
   std::set<unsigned long long> ids;
   for (const int device : {0, 1}) {
     start(device);
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < 5000; ++i) {  // so many that counters of two devices, wherever they stand, meet the same numbers
       unsigned long long id = 0;
       const CUdeviceptr p = allocate(1000);
       REQUIRE(PROGRAM(cuPointerGetAttribute)(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p) == CUDA_SUCCESS);
-      CHECK(ids.insert(id).second);
+      REQUIRE(ids.insert(id).second);
       free(p);
     }
   }
