@@ -103,7 +103,8 @@ Try<void> Daemon::read_policy() {
   }
   std::string all;
   for (const std::string& line : configuration.errors) all += line + "\n";
-  return trouble(kExitUsage, text(all, options_.config, " is not a valid policy; correct it, or start without --config"));
+  return trouble(kExitUsage,
+                 text(all, options_.config, " is not a valid policy; correct it, or start without it (--config, VRAMD_CONF)"));
 }
 
 Try<void> Daemon::open_devices() {
@@ -116,6 +117,8 @@ Try<void> Daemon::open_devices() {
     library = simulation_->library;
   }
   auto opened = open_driver(library);
+  if (!opened && simulation_)
+    return trouble(kExitUsage, text("--sim ", options_.sim, ": the simulated driver refuses it and has said why"));
   if (!opened) return tl::unexpected(opened.error());
   driver_ = std::move(*opened);
 

@@ -50,8 +50,11 @@ Parsing parse_options(int argc, char** argv) {
       ->envname("VRAMD_LOG_LEVEL")
       ->type_name("LEVEL")
       ->capture_default_str()
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+      ->check(CLI::IsMember({"debug", "info", "warning", "warn", "error"}));
   app.add_flag("--check-config", options.check_config, "Checks the policy file, prints what is wrong with it and ends");
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return std::string("vramd: ") + error.what() + "; vramd --help lists the flags\n";
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -59,6 +62,7 @@ Parsing parse_options(int argc, char** argv) {
     result.exit_code = code == 0 ? 0 : kExitUsage;
     return result;
   }
+  if (options.log_level == "warn") options.log_level = "warning";
   if (options.config.empty() && ::access(kSystemConfig, F_OK) == 0) options.config = kSystemConfig;
   return result;
 }

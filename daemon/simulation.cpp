@@ -5,11 +5,12 @@
 
 #include <filesystem>
 
-#include "allocator/protocol/messages.hpp"
 #include "daemon/text.hpp"
 
 namespace vramd {
 namespace {
+
+constexpr unsigned long kMaxSimulated = 8;  // cards that the simulator can have
 
 // "rtx-a5000-24gx2" is two devices of "rtx-a5000-24g": digits at the end after an x.
 void split_count(const std::string& argument, std::string& profile, unsigned long& count) {
@@ -29,9 +30,9 @@ Try<Simulation> choose_simulation(const std::string& argument, const std::string
   Simulation chosen;
   unsigned long count = 0;
   split_count(argument, chosen.profile, count);
-  if (chosen.profile.empty() || count < 1 || count > protocol::kMaxDevices)
-    return trouble(kExitUsage, text("--sim ", argument, ": expected PROFILE or PROFILExN with N from 1 to ",
-                                    protocol::kMaxDevices, ", such as rtx-a5000-24gx2"));
+  if (chosen.profile.empty() || count < 1 || count > kMaxSimulated)
+    return trouble(kExitUsage, text("--sim ", argument, ": expected PROFILE or PROFILExN with N from 1 to ", kMaxSimulated,
+                                    ", such as rtx-a5000-24gx2"));
   chosen.devices = static_cast<int>(count);
 
   std::error_code error;

@@ -27,7 +27,8 @@ Try<void> check_directory(const std::string& directory) {
   if (::stat(directory.c_str(), &found) != 0) {
     const char* why = ::strerror(errno);
     return trouble(kExitUsage, text("socket directory ", directory, ": ", why, "; create it (mkdir -p ", directory,
-                                    ") or choose another place with --socket PATH"));
+                                    ") or choose another place with --socket PATH or, for a user's own daemon, by setting "
+                                    "XDG_RUNTIME_DIR"));
   }
   if (!S_ISDIR(found.st_mode))
     return trouble(kExitUsage, text("socket directory ", directory,

@@ -140,9 +140,9 @@ Checked<Amount> check_amount(std::string_view text) {
         std::find_if(kSizeUnits.begin(), kSizeUnits.end(), [&](const Unit& known) { return known.name == parts->unit; });
     if (unit == kSizeUnits.end()) return tl::unexpected(unknown_size_unit(text, *parts));
     factor = unit->factor;
-  } else if (parts->digits.find('.') != std::string_view::npos) {
-    return tl::unexpected(problem(in_quotes(text) + " is not a whole number of bytes",
-                                  "write a unit, such as \"" + std::string(parts->digits) + "GiB\""));
+  } else if (number != 0) {
+    return tl::unexpected(problem(in_quotes(text) + " has no unit",
+                                  "write a unit, such as \"" + std::string(parts->digits) + "GiB\" (or \"B\" for bytes)"));
   }
   if (number * factor > static_cast<long double>(kMaxBytes))
     return tl::unexpected(problem(in_quotes(text) + " is more than 1 EiB", kSizeExample));

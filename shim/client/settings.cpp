@@ -60,7 +60,9 @@ void read_limit(Settings& settings) {
   if (text == nullptr || *text == '\0') return;
   if (parse_percent(text, settings.limit_percent)) return;
   settings.limit_percent = 0;
-  if (parse_size(text, settings.limit)) return;
+  // The alias counts bytes where no unit is written; in our own variable that would be a slip.
+  const bool has_unit = strspn(text, "0123456789") != strlen(text);
+  if ((has_unit || strcmp(variable, "VRAMD_LIMIT") != 0) && parse_size(text, settings.limit)) return;
   log(LogLevel::warn,
       "%s=%.40s is no size and ignored: there is no limit from the environment; write for example 12GiB, 512MiB or 75%%",
       variable, text);
@@ -107,19 +109,28 @@ Settings read_settings() {
   using protocol::Mode;
   using protocol::Priority;
   Settings settings;
-  static const char* const kLevels[] = {"off", "error", "warn", "info", "debug"};
-  static const LogLevel kLevelValues[] = {LogLevel::off, LogLevel::error, LogLevel::warn, LogLevel::info, LogLevel::debug};
+  static const char* const kLevels[] = {"off", "error", "warn", "warning", "info", "debug"};
+  static const LogLevel kLevelValues[] = {LogLevel::off,  LogLevel::error, LogLevel::warn,
+                                          LogLevel::warn, LogLevel::info,  LogLevel::debug};
   read_word("VRAMD_LOG", kLevels, kLevelValues, "off, error, warn, info, debug", settings.log);
   set_log_level(settings.log);
-  static const char* const kModes[] = {"off", "observe", "pool"};
-  static const Mode kModeValues[] = {Mode::off, Mode::observe, Mode::pool};
+  static const char* const kModes[] = {"off", "observe", "pool", "full"};
+  static const Mode kModeValues[] = {Mode::off, Mode::observe, Mode::pool, Mode::full};
   read_word("VRAMD_MODE", kModes, kModeValues, "off, observe, pool", settings.mode);
+  if (settings.mode == Mode::full) {
+    log(LogLevel::warn, "VRAMD_MODE=full is not built yet: mode pool");
+    settings.mode = Mode::pool;
+  }
   static const char* const kPriorities[] = {"batch", "normal", "interactive"};
   static const Priority kPriorityValues[] = {Priority::batch, Priority::normal, Priority::interactive};
   read_word("VRAMD_PRIORITY", kPriorities, kPriorityValues, "batch, normal, interactive", settings.priority);
   read_limit(settings);
   read_socket(settings);
-  if (const char* job = getenv("VRAMD_JOB")) snprintf(settings.job, sizeof settings.job, "%s", job);
+  if (const char* job = getenv("VRAMD_JOB")) {
+    const int length = snprintf(settings.job, sizeof settings.job, "%s", job);
+    if (length >= static_cast<int>(sizeof settings.job))
+      log(LogLevel::warn, "VRAMD_JOB is cut to %zu bytes", sizeof settings.job - 1);
+  }
   return settings;
 }
 

@@ -87,13 +87,22 @@ class Refusals(unittest.TestCase):
         self.assertIn("ok", output)
 
     def test_usage(self):
-        self.assertEqual(run("--no-such-flag")[0], 2)
+        code, output = run("--no-such-flag")
+        self.assertEqual(code, 2)
+        self.assertTrue(output.startswith("vramd: "), output)
         self.assertEqual(run("--log-level", "loud")[0], 2)
+        self.assertEqual(run("--log-level", "warn", "--version")[0], 0)
         for word in ("--socket", "VRAMD_SOCKET", "--sim", "--web.listen-address", "SIGHUP"):
             self.assertIn(word, run("--help")[1])
         code, output = run("--version")
         self.assertEqual((code, output.split()[0]), (0, "vramd"))
         self.assert_refused(2, "ADDRESS:PORT", flags=(*self.sim[:4], "--web.listen-address", "nonsense"))
+
+    def test_a_simulation_that_cannot_be(self):
+        for sim in ("rtx-a5000-24gx9", "rtx-a5000-24gx0"):
+            self.assert_refused(2, "N from 1 to 8", flags=("--sim", sim, *self.sim[2:]))
+        self.assert_refused(2, "known profiles: ", "--sim bogus: the simulated driver refuses it",
+                            flags=("--sim", "bogus", *self.sim[2:]))
 
 
 class Neighbours(DaemonTest):

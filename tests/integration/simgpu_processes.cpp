@@ -204,6 +204,28 @@ TEST_CASE("simgpu: an unknown profile is refused with the list of known ones") {
   std::filesystem::remove_all("/dev/shm/simgpu-test-unknown-" + std::to_string(::getpid()));
 }
 
+TEST_CASE("simgpu: a process without descriptors takes nobody for dead") {
+  TestContext here;
+  ChildProcess holder({SIMGPU_CHILD, "hold", "512"});
+  REQUIRE(holder.line() == "held");
+  const std::size_t before = free_memory();
+  ChildProcess blind({SIMGPU_CHILD, "blind"});
+  CHECK(blind.line() == "looked");
+  CHECK(blind.wait() == 0);
+  CHECK(free_memory() == before);
+  CUdeviceptr too_much = 0;
+  CHECK(cuMemAlloc(&too_much, before + kMiB) == CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_CASE("simgpu: who asks for another machine than there is, is told") {
+  const std::string path = machine.folder + "/wish.txt";
+  ChildProcess child({"/bin/sh", "-c", "SIM_PROFILE=tiny-1g " SIMGPU_CHILD " devices 2>" + path});
+  CHECK(child.wait() == 0);
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  CHECK(text.str().find("exists already, with 1 of tiny-2g and 2048 MiB each") != std::string::npos);
+}
+
 TEST_CASE("simgpu: call counts are written at exit, failures injected by name and number") {
   const std::string path = machine.folder + "/counts.json";
   ChildProcess child({SIMGPU_CHILD, "counts"}, {"SIM_COUNTS=" + path});

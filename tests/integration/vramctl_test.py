@@ -178,8 +178,8 @@ class Run(Case):
         for words, message in [
                 ((), "which command?"), (("--",), "which command?"), (("--limit", "12GB", "--", "true"), 'write "12GiB"'),
                 (("--limit", "-1", "--", "true"), "negative"), (("--limit", "0", "--", "true"), "leave --limit out"),
-                (("--mode", "fast", "--", "true"), "write off, observe, pool or full"),
-                (("--mode", "full", "--", "true"), "full is not available in this version"),
+                (("--mode", "fast", "--", "true"), "write off, observe or pool"),
+                (("--mode", "full", "--", "true"), "full is not built yet"),
                 (("--mode", "full", "--", "true"), "write pool"),
                 (("--priority", "high", "--", "true"), "write batch, normal or interactive"),
                 (("--job", "x" * 64, "--", "true"), "at most 63 bytes"), (("--lmit", "1GiB", "--", "true"), "--lmit"),
@@ -252,7 +252,10 @@ class Run(Case):
         self.assertIn("it is setuid and the dynamic linker ignores LD_PRELOAD", self.notes(program))
 
     def test_disabled_is_warned_about(self):
-        self.assertIn("VRAMD_DISABLE=1 is set", self.vramctl("run", "--", "true", VRAMD_DISABLE="1").stderr)
+        for value in ("1", "false", "2"):  # any but 0 and nothing
+            self.assertIn(f"VRAMD_DISABLE={value} is set", self.vramctl("run", "--", "true", VRAMD_DISABLE=value).stderr)
+        for value in ("", "0"):
+            self.assertNotIn("VRAMD_DISABLE", self.vramctl("run", "--", "true", VRAMD_DISABLE=value).stderr)
 
 
 class Status(Case):
@@ -496,7 +499,7 @@ class Surface(Case):
 
         self.assertEqual(complete("vramctl", "st"), ["status"])
         self.assertEqual(complete("vramctl", "run", "--mo"), ["--mode"])
-        self.assertEqual(complete("vramctl", "run", "--mode", ""), ["off", "observe", "pool", "full"])
+        self.assertEqual(complete("vramctl", "run", "--mode", ""), ["off", "observe", "pool"])
         self.assertEqual(complete("vramctl", "policy", "c"), ["check"])
         self.assertEqual(complete("vramctl", "completion", "z"), ["zsh"])
 

@@ -13,6 +13,10 @@ Verdict describe_failure(cudaError_t error, const char* call) {
 }
 
 int main(int argc, char** argv) {
+  if (argc > 1 && (std::strcmp(argv[1], "-h") == 0 || std::strcmp(argv[1], "--help") == 0)) {
+    std::printf("usage: runtime_checks [part of a name]: runs the checks whose name contains it, or all\n");
+    return 0;
+  }
   int count = 0;
   REQUIRE_CUDA(cudaGetDeviceCount(&count));
   REQUIRE_CUDA(cudaSetDevice(0));

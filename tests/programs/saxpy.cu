@@ -2,6 +2,7 @@
 // Exit: 0 right, 1 wrong result, 2 CUDA error, 64 usage.
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "tests/programs/cuda_check.hpp"
@@ -29,6 +30,10 @@ long number(const char* text, long lowest, long highest) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && (std::strcmp(argv[1], "-h") == 0 || std::strcmp(argv[1], "--help") == 0)) {
+    std::printf("usage: saxpy [n] [repeat]: y = a x + y of n elements, repeated; every element is checked\n");
+    return 0;
+  }
   const int n = argc > 1 ? static_cast<int>(number(argv[1], 1, 1L << 30)) : 1 << 20;
   const long repeat = argc > 2 ? number(argv[2], 1, kLargestRepeat) : 1;
 

@@ -1,13 +1,15 @@
 // A second process on a simulated machine, for tests of what processes share. Roles:
-//   hold MIB           allocates, prints "held" or the error's number, waits for the end of its input
-//   chunk MIB          like hold, with cuMemCreate
-//   churn              prints "churning", then creates, exports, imports and releases chunks for ever
-//   fork-hold MIB      like hold; forks, prints the child's pid, both wait
-//   write              receives a descriptor over the socket at its input, imports, fills with 0x77, prints
-//   "written" import-dead        receives a descriptor, waits for a byte, imports and prints the result and
-//   the chunk's first byte ipc HEX            opens the legacy IPC handle, prints its first byte, writes 0x66
-//   there devices            prints count, then name and UUID of each device counts             one cuInit,
-//   one unimplemented call
+//
+// hold MIB: allocates, prints "held" or the error's number, waits for the end of its input
+// chunk MIB: like hold, with cuMemCreate
+// fork-hold MIB: like hold; forks, prints the child's pid, both wait
+// churn: prints "churning", then creates, exports, imports and releases chunks for ever
+// write: receives a descriptor over the socket at its input, imports, fills with 0x77, prints "written"
+// import-dead: receives a descriptor, waits for a byte, imports, prints the result and the chunk's first byte
+// ipc HEX: opens the legacy IPC handle, prints its first byte, writes 0x66 there
+// devices: prints count, then name and UUID of each device
+// counts: one cuInit, one unimplemented call
+// blind: uses up its descriptors, asks for the free memory and for more than that, prints "looked"
 #include <cuda.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -177,6 +179,19 @@ int list_devices() {
   return 0;
 }
 
+// What the driver needs to look after others is missing: it must not conclude from that.
+int look_without_descriptors() {
+  use_device();
+  while (::dup(STDIN_FILENO) >= 0) {
+  }
+  std::size_t free = 0, total = 0;
+  CUdeviceptr too_much = 0;
+  need("cuMemGetInfo", cuMemGetInfo(&free, &total));
+  (void)cuMemAlloc(&too_much, free + (1 << 20));
+  say("looked");
+  return 0;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -189,6 +204,7 @@ int main(int count, char** arguments) {
   if (role == "import-dead") return import_later();
   if (role == "ipc" && count > 2) return open_ipc(arguments[2]);
   if (role == "devices") return list_devices();
+  if (role == "blind") return look_without_descriptors();
   if (role == "counts") {
     use_device();
     CUarray array{};

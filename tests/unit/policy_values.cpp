@@ -163,12 +163,12 @@ TEST_CASE("Policy file: what cannot be read is a diagnostic") {
 TEST_CASE("Amount: sizes and percentages") {
   CHECK(parse_amount("12GiB")->bytes == 12ull << 30);
   CHECK(parse_amount("512MiB")->bytes == 512ull << 20);
-  CHECK(parse_amount("1048576")->bytes == 1048576);
+  CHECK(parse_amount("0")->bytes == 0);
   CHECK(parse_amount("7B")->bytes == 7);
   CHECK(parse_amount("0.1KiB")->bytes == 102);
   CHECK(parse_amount("75%")->percent == 75);
   CHECK(parse_amount("1048576TiB")->bytes == kMaxBytes);
-  for (const char* bad : {"", " ", "-1", "+1", "12 GiB", "12GB", "1e9", "101%", "1.5", "GiB", "1..5GiB", "0x10", "1048577TiB"})
+  for (const char* bad : {"", " ", "-1", "+1", "1048576", "12 GiB", "12GB", "1e9", "101%", "1.5", "GiB", "1..5GiB", "0x10", "1048577TiB"})
     CHECK_FALSE(parse_amount(bad).has_value());
 }
 

@@ -42,7 +42,18 @@ TEST_CASE("read_settings: the environment, with nonsense ignored") {
   settings = read_settings();
   CHECK(settings.mode == protocol::Mode::unset);
   CHECK(settings.limit_of({1000}) == Bytes{0});
+  ::setenv("VRAMD_LIMIT", "12", 1);  // no unit
+  CHECK(read_settings().limit_of({1000}) == Bytes{0});
   ::unsetenv("VRAMD_LIMIT");
   settings = read_settings();
   CHECK(settings.limit_of({1000}) == Bytes{1ull << 30});  // the alias
+  ::setenv("CUDA_DEVICE_MEMORY_LIMIT", "4096", 1);
+  CHECK(read_settings().limit_of({1000}) == Bytes{4096});
+  ::setenv("VRAMD_MODE", "full", 1);  // not built yet
+  CHECK(read_settings().mode == protocol::Mode::pool);
+  ::setenv("VRAMD_LOG", "warning", 1);
+  CHECK(read_settings().log == LogLevel::warn);
+  ::setenv("VRAMD_LOG", "off", 1);
+  ::setenv("VRAMD_JOB", std::string(100, 'x').c_str(), 1);
+  CHECK(std::string(read_settings().job) == std::string(63, 'x'));
 }

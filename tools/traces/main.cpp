@@ -62,6 +62,9 @@ int main(int argc, char** argv) {
   generate_command->add_option("--streams", shape.streams, "1, or 2: fetch batches and reduce gradients on a second stream");
   generate_command->add_option("--seed", shape.seed, "seed of lengths and times");
 
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return std::string("vramd-trace: ") + error.what() + "; vramd-trace --help lists commands and flags\n";
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

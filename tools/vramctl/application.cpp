@@ -7,7 +7,7 @@
 namespace vramd::ctl {
 namespace {
 
-const std::vector<std::string> kModes{"off", "observe", "pool", "full"};
+const std::vector<std::string> kModes{"off", "observe", "pool"};
 const std::vector<std::string> kPriorities{"batch", "normal", "interactive"};
 const std::vector<std::string> kShells{"bash", "zsh", "fish"};
 
@@ -30,11 +30,10 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
 CLI::Validator available_mode() {
   return CLI::Validator(
       [](const std::string& text) {
-        if (text == "full")
-          return std::string("full is not available in this version, which does not move live blocks; write pool");
+        if (text == "full") return std::string("full is not built yet: this version does not move live blocks; write pool");
         return one_of(kModes)(const_cast<std::string&>(text));
       },
-      "{off,observe,pool,full}");
+      "{off,observe,pool}");
 }
 
 CLI::Validator size() {
@@ -68,12 +67,11 @@ void add_socket(CLI::App& command, std::string& socket) {
 void add_run(CLI::App& app, RunOptions& options) {
   CLI::App* run = app.add_subcommand("run", "Start a program with vramd");
   run->add_option("--mode", options.mode,
-                  "off: nothing; observe: only count; pool: memory from the shared pool; full: not in this version. "
-                  "Default: as the policy says")
+                  "off: nothing; observe: only count; pool: memory from the shared pool. Default: as the policy says")
       ->check(available_mode());
   run->add_option("--limit", options.limit, "Most GPU memory per GPU, such as 12GiB or 50%; only lowers the policy's limit")
       ->check(size());
-  run->add_option("--priority", options.priority, "Who goes first when memory is short (default: as the policy says)")
+  run->add_option("--priority", options.priority, "Who goes first when memory is short; only lowers the policy's priority")
       ->check(one_of(kPriorities));
   run->add_option("--job", options.job, "Name that vramctl status shows, at most 63 bytes")
       ->type_name("TEXT")

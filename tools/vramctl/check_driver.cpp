@@ -45,8 +45,10 @@ void check_driver(const std::vector<std::pair<std::string, std::string>>& variab
     return;
   }
   if (facts.contains("load_error")) {
-    results.push_back(finding(kDriver, facts.value("load_error", ""),
-                              "install the GPU's driver, or set LD_LIBRARY_PATH to the folder of libcuda.so.1"));
+    results.push_back(
+        finding(kDriver, facts.value("load_error", ""),
+                "install the GPU's driver, or set LD_LIBRARY_PATH to the folder of libcuda.so.1; without a GPU try a "
+                "simulated one: vramd --sim rtx-a5000-24g"));
     return;
   }
   const std::string path = facts.value("path", kLibrary);

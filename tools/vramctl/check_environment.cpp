@@ -72,8 +72,9 @@ void check_environment(const Lookup& environment, Results& results) {
   } else {
     results.push_back(ok("CUDA_INJECTION64_PATH", "not set"));
   }
-  if (const char* disabled = set(environment, "VRAMD_DISABLE"); disabled != nullptr && std::strcmp(disabled, "1") == 0)
-    results.push_back(finding("VRAMD_DISABLE", "is 1, so vramd does nothing in programs started here", "unset it"));
+  if (const char* disabled = set(environment, "VRAMD_DISABLE"); disabled != nullptr && std::strcmp(disabled, "0") != 0)
+    results.push_back(
+        finding("VRAMD_DISABLE", "is " + in_quotes(disabled) + ", so vramd does nothing in programs started here", "unset it"));
   check_word(environment, "VRAMD_MODE", kModes, results);
   check_word(environment, "VRAMD_PRIORITY", kPriorities, results);
   check_limit(environment, results);

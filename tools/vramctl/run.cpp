@@ -105,8 +105,9 @@ int run(const RunOptions& options) {
   if (options.mode != "off") ask_about_gpus(resolved, launch, facts);
   for (std::string& obstacle : preload_obstacles(launch.executable)) launch.notes.push_back("warning: " + std::move(obstacle));
   const char* disabled = environment("VRAMD_DISABLE");
-  if (disabled != nullptr && std::strcmp(disabled, "1") == 0)
-    launch.notes.push_back("warning: VRAMD_DISABLE=1 is set, so vramd does nothing in the program; unset it");
+  if (disabled != nullptr && *disabled != '\0' && std::strcmp(disabled, "0") != 0)
+    launch.notes.push_back("warning: VRAMD_DISABLE=" + std::string(disabled) +
+                           " is set, so vramd does nothing in the program; unset it");
   launch.variables = plan_environment(resolved, facts, environment);
 
   for (const std::string& note : launch.notes) say(note);

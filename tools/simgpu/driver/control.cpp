@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -37,9 +38,23 @@ bool initialise_mutex(pthread_mutex_t* mutex) {
 }
 
 CUresult refuse(const std::string& path, const char* what) {
-  std::fprintf(stderr, "simgpu: %s: %s (%s). Remove the folder, or choose another one with SIM_DIR or SIM_NAME\n", path.c_str(),
-               what, std::strerror(errno));
+  const char* advice = errno == EACCES ? "It belongs to another user: choose" : "Remove the folder, or choose";
+  std::fprintf(stderr, "simgpu: %s: %s (%s). %s another one with SIM_DIR or SIM_NAME\n", path.c_str(), what,
+               std::strerror(errno), advice);
   return CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+// The machine keeps what it was made with. Who asks for something else is told, and gets what is there.
+void compare_with_wishes(const std::string& folder, const char* profile, std::uint32_t devices, std::uint64_t capacity) {
+  const Settings& s = settings();
+  const bool differs = (std::getenv("SIM_PROFILE") && s.profile != profile) ||
+                       (std::getenv("SIM_DEVICES") && static_cast<std::uint32_t>(s.devices) != devices) ||
+                       (s.capacity && *s.capacity != capacity);
+  if (!differs) return;
+  std::fprintf(stderr,
+               "simgpu: %s exists already, with %u of %s and %llu MiB each; what the environment asks for is ignored. Remove "
+               "the folder, or choose another one with SIM_DIR or SIM_NAME\n",
+               folder.c_str(), devices, profile, static_cast<unsigned long long>(capacity >> 20));
 }
 
 // An exclusive lock for the time of a scope. It must be given back by hand: a mapping of the file keeps it
@@ -58,7 +73,8 @@ class FileLock {
 // True when no open file description holds a lock on the file: everybody who had it is gone.
 bool abandoned(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  return !file || ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  // Without a descriptor or memory to look with nothing is known, and then everybody lives.
+  return file ? ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 : errno == ENOENT;
 }
 
 }  // namespace
@@ -80,6 +96,11 @@ class Control::Lock {
 
 CUresult Control::open() {
   const std::string& folder = settings().folder;
+  if (!find_profile(settings().profile)) {
+    std::fprintf(stderr, "simgpu: SIM_PROFILE=\"%s\" is not known; known profiles: %s\n", settings().profile.c_str(),
+                 profile_names().c_str());
+    return CUDA_ERROR_NO_DEVICE;
+  }
   ::mkdir(folder.c_str(), 0700);
   ::mkdir((folder + "/slots").c_str(), 0700);
   ::mkdir((folder + "/tokens").c_str(), 0700);
@@ -99,6 +120,7 @@ CUresult Control::open() {
   }
   profile_ = find_profile(file_->profile);
   if (!profile_) return CUDA_ERROR_NO_DEVICE;
+  compare_with_wishes(folder, file_->profile, file_->device_count, file_->places[0].capacity);
   if (!files_.open(folder, file_->device_count)) return refuse(folder, "a device file can't be opened");
   if (!take_slot()) return refuse(folder, "all 256 process slots are taken");
   return CUDA_SUCCESS;
@@ -107,11 +129,6 @@ CUresult Control::open() {
 bool Control::create_machine() {
   const Settings& s = settings();
   const Profile* const profile = find_profile(s.profile);
-  if (!profile) {
-    std::fprintf(stderr, "simgpu: SIM_PROFILE=\"%s\" is not known; known profiles: %s\n", s.profile.c_str(),
-                 profile_names().c_str());
-    return false;
-  }
   std::memset(static_cast<void*>(file_), 0, offsetof(ControlFile, chunks));
   if (!initialise_mutex(&file_->mutex)) return false;
   if (::getrandom(&file_->machine_id, sizeof file_->machine_id, 0) < 0) return false;
