@@ -180,7 +180,7 @@ int list_devices() {
 }
 
 // What the driver needs to look after others is missing: it must not conclude from that.
-int look_without_descriptors() {
+[[noreturn]] int look_without_descriptors() {
   use_device();
   while (::dup(STDIN_FILENO) >= 0) {
   }
@@ -189,7 +189,7 @@ int look_without_descriptors() {
   need("cuMemGetInfo", cuMemGetInfo(&free, &total));
   (void)cuMemAlloc(&too_much, free + (1 << 20));
   say("looked");
-  return 0;
+  ::_exit(0);  // a leak checker needs descriptors
 }
 
 }  // namespace
