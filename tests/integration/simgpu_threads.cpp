@@ -140,3 +140,29 @@ TEST_CASE("simgpu: threads may map, use and unmap chunks at the same time") {
   for (const int failure : failures) CHECK(failure == 0);
   CHECK(free_memory() == before);
 }
+
+TEST_CASE("simgpu: a context may be reset while threads allocate, fill and free in it") {
+  CU_OK(cuInit(0));
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 3; ++i) {
+    threads.emplace_back([i] {
+      for (unsigned round = 0; round < 300; ++round) {
+        CUcontext context{};
+        CUdeviceptr address{};
+        if (cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) continue;
+        cuCtxSetCurrent(context);
+        if (cuMemAlloc(&address, (1 + (round + i) % 40) * kMiB) == CUDA_SUCCESS) {
+          cuMemsetD8(address, 1, 4096);
+          cuMemFree(address);
+        }
+        cuDevicePrimaryCtxRelease(0);
+      }
+    });
+  }
+  for (int round = 0; round < 100; ++round) CU_OK(cuDevicePrimaryCtxReset(0));
+  for (std::thread& thread : threads) thread.join();
+  TestContext after;  // what the threads' calls answered is open; the device must be whole
+  CUdeviceptr address{};
+  CU_OK(cuMemAlloc(&address, 1024 * kMiB));
+  CU_OK(cuMemFree(address));
+}

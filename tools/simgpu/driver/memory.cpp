@@ -30,11 +30,14 @@ CUresult foreign_free(const char* call, CUdeviceptr address) {
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-// Frees a range whatever its kind; the lock is memory_mutex().
-void free_range(std::unique_lock<std::mutex>& lock, std::uintptr_t base, const char* call) {
+// Frees a range whatever its kind, unless another thread does so while this one waits; the lock is memory_mutex().
+void free_range(std::unique_lock<std::mutex>& lock, const Range& found, const char* call) {
   AddressSpace& space = address_space();
-  const Range range = *space.find_base(base);
-  space.wait_untouched(lock, range.base, range.end(), call);
+  const Range range = found;
+  const std::uintptr_t base = range.base;
+  space.wait_untouched(lock, base, range.end(), call);
+  const Range* const still = space.find_base(base);
+  if (!still || still->buffer_id != range.buffer_id) return;
   if (range.pool) range.pool->used -= range.size;
   switch (range.kind) {
     case RangeKind::device:
@@ -94,7 +97,7 @@ CUresult free_synchronised(std::uintptr_t base, Context* fallback, const char* c
   std::unique_lock lock(memory_mutex());
   const Range* const range = address_space().find_base(base);
   if (!range || range->buffer_id != buffer_id) return foreign_free(call, base);  // another thread was faster
-  free_range(lock, base, call);
+  free_range(lock, *range, call);
   return CUDA_SUCCESS;
 }
 
@@ -119,7 +122,7 @@ CUresult free_in_stream(const StreamRef& stream, CUdeviceptr address) {
   operation.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
   operation.run = [address] {
     std::unique_lock lock(memory_mutex());
-    if (address_space().find_base(address)) free_range(lock, address, "cuMemFreeAsync");
+    if (const Range* const range = address_space().find_base(address)) free_range(lock, *range, "cuMemFreeAsync");
     return CUDA_SUCCESS;
   };
   return submit(stream, std::move(operation));
@@ -145,11 +148,11 @@ CUresult allocate_host(Context& context, std::size_t size, RangeKind kind, unsig
 
 void free_memory_of(const Context& context) {
   std::unique_lock lock(memory_mutex());
-  std::vector<std::uintptr_t> bases;
+  std::vector<Range> ranges;
   for (const auto& [base, range] : address_space().ranges()) {
-    if (range.context == &context && range.kind != RangeKind::ipc) bases.push_back(base);
+    if (range.context == &context && range.kind != RangeKind::ipc) ranges.push_back(range);
   }
-  for (const std::uintptr_t base : bases) free_range(lock, base, "the end of the context");
+  for (const Range& range : ranges) free_range(lock, range, "the end of the context");
 }
 
 std::optional<Range> look_up(CUdeviceptr address) {
