@@ -4,6 +4,13 @@
 #   vramd_cuda          interface target: the include path
 set(VRAMD_CUDA_INCLUDE "" CACHE PATH "Folder with cuda.h (CUDA 12.4 to 13.x)")
 find_program(VRAMD_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+if(VRAMD_NVCC)
+  execute_process(COMMAND ${VRAMD_NVCC} --version RESULT_VARIABLE nvcc_fails OUTPUT_QUIET ERROR_QUIET)
+  if(NOT nvcc_fails STREQUAL "0")
+    message(STATUS "${VRAMD_NVCC} cannot be run")
+    set(VRAMD_NVCC "" CACHE FILEPATH "" FORCE)
+  endif()
+endif()
 if(NOT VRAMD_CUDA_INCLUDE)
   set(hints $ENV{CUDA_HOME}/include)
   if(VRAMD_NVCC)

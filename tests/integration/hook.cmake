@@ -92,7 +92,9 @@ if(TARGET vramd_preload)
   set_target_properties(hook_next PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${hook_out})
   foreach(binding lazy now)
     hook_program(hook_linked_${binding} SOURCES ${hook_here}/hook_linked.c
-                 LIBRARIES vramd_cuda hook_next ${hook_driver} ${CMAKE_DL_LIBS} OPTIONS -Wl,-z,${binding})
+                 LIBRARIES vramd_cuda hook_next -L${hook_driver_folder} -l:libcuda.so.1 ${CMAKE_DL_LIBS}
+                 OPTIONS -Wl,-z,${binding})
+    add_dependencies(hook_linked_${binding} simgpu_libcuda)
     hook_test(hook_linked_${binding} COMMAND $<TARGET_FILE:hook_linked_${binding}> PATH ${hook_driver_folder}:${hook_out})
   endforeach()
   hook_test(hook_ctypes COMMAND ${Python3_EXECUTABLE} ${hook_here}/hook_ctypes.py libcuda.so.1 PATH ${hook_driver_folder})
