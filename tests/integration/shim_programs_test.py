@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Unmodified CUDA programs under shim and daemon: same results, memory shared between jobs, limits, deaths."""
+import json
 import os
 import pathlib
 import signal
@@ -59,7 +60,6 @@ def the_pool_backs_every_allocation_of_the_program():
         stand.start_daemon()
         counts = stand.folder / "counts.json"
         stand.run(*TRAINER, SIM_COUNTS=counts)
-        import json
         calls = json.loads(counts.read_text())["calls"]
         check(calls.get("cuMemAlloc_v2", 0) == 0, f"native allocations: {calls}")
         check(calls.get("cuMemCreate", 0) == 0, f"chunks created by the program's own process: {calls}")
@@ -174,6 +174,17 @@ def what_fails_on_our_way_alone_is_allocated_natively():
         stand.run(*TRAINER)
 
 
+def the_same_bytes_go_over_the_link():
+    with Stand() as stand:
+        stand.start_daemon()
+        counts = stand.folder / "counts.json"
+        elements = 1 << 20  # two arrays of four bytes each go to the device, one comes back
+        for options in ({"shim": False}, {}, {"SIM_TIME": 1, "SIM_LAUNCH_US": 500}):
+            stand.run(PROGRAMS / "saxpy", elements, SIM_COUNTS=counts, **options)
+            moved = json.loads(counts.read_text())["moved"]
+            check(moved == {"to_device": 8 * elements, "to_host": 4 * elements}, f"{options}: moved {moved}")
+
+
 def the_daemon_may_die_under_a_job():
     with Stand(capacity_mb=2048) as stand:
         stand.start_daemon()
@@ -203,5 +214,5 @@ main([results_are_the_same_in_every_mode, runtime_checks_pass_under_the_shim, wi
       the_pool_backs_every_allocation_of_the_program, a_second_job_is_served_from_what_the_first_gave_back,
       two_jobs_at_once_share_one_card, killed_jobs_lose_nothing, limits_hold_and_change_with_the_policy,
       a_refusal_by_the_limit_is_seen_by_job_and_administrator, a_large_free_reaches_the_daemon,
-      what_fails_on_our_way_alone_is_allocated_natively,
+      what_fails_on_our_way_alone_is_allocated_natively, the_same_bytes_go_over_the_link,
       the_daemon_may_die_under_a_job, stock_tools_are_not_disturbed])

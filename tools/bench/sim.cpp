@@ -15,6 +15,10 @@ namespace {
 
 constexpr const char* kProfile = "bench-2g";
 constexpr std::size_t kChunk = 2u << 20;
+// The profile's link, each way; see tools/simgpu/driver/profiles.cpp.
+constexpr double kLinkBytesPerSecond = 2.0 * (1 << 30);
+constexpr double kLinkLatency = 10e-6;
+constexpr std::size_t kCopy = 64u << 20;
 constexpr int kBlock = 64;  // calls that one sample is the mean of
 
 void need(CUresult result, const char* call) {
@@ -28,7 +32,9 @@ class Machine {
     std::filesystem::create_directory(folder_);
     ::setenv("SIM_DIR", folder_.c_str(), 1);
     ::setenv("SIM_PROFILE", kProfile, 1);
-    for (const char* other : {"SIM_NAME", "SIM_DEVICES", "SIM_CAPACITY_MB", "SIM_LATENCY_US", "CUDA_VISIBLE_DEVICES"})
+    ::setenv("SIM_TIME", "1", 1);               // copies last as long as on the card,
+    ::setenv("SIM_LATENCY_US", "create:0", 1);  // but calls only what they cost the host
+    for (const char* other : {"SIM_NAME", "SIM_DEVICES", "SIM_CAPACITY_MB", "SIM_LAUNCH_US", "CUDA_VISIBLE_DEVICES"})
       ::unsetenv(other);
   }
   ~Machine() {
@@ -69,6 +75,51 @@ Row timed(const char* name, int blocks, Call call) {
   for (int i = 0; i < blocks; ++i) row.samples.add(time_of_one(kBlock, call));
   return row;
 }
+
+// Two copies of kCopy, each on a stream of its own. A sample is the time of both over the time that one has on the link.
+class Copies {
+ public:
+  explicit Copies(const Library& driver)
+      : to_device_(GET(driver, cuMemcpyHtoDAsync_v2)),
+        to_host_(GET(driver, cuMemcpyDtoHAsync_v2)),
+        synchronize_(GET(driver, cuCtxSynchronize)) {
+    for (int i = 0; i < 2; ++i) {
+      need(GET(driver, cuMemAlloc_v2)(&device_[i], kCopy), "cuMemAlloc");
+      need(GET(driver, cuMemHostAlloc)(&host_[i], kCopy, 0), "cuMemHostAlloc");
+      need(GET(driver, cuStreamCreate)(&stream_[i], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    }
+  }
+  enum Way { kNone, kToDevice, kToHost };
+
+  Row timed(const char* name, int count, Way first, Way second) {
+    Row row;
+    row.name = name;
+    row.unit = "x";
+    row.at_most = 1.03;
+    const double alone = (kLinkLatency + static_cast<double>(kCopy) / kLinkBytesPerSecond) * 1e9;
+    for (int i = 0; i <= count; ++i) {
+      const double begin = now();
+      start(0, first);
+      start(1, second);
+      need(synchronize_(), "cuCtxSynchronize");
+      if (i > 0) row.samples.add((now() - begin) / alone);  // the first one touches the memory
+    }
+    return row;
+  }
+
+ private:
+  void start(int i, Way way) {
+    if (way == kToDevice) need(to_device_(device_[i], host_[i], kCopy, stream_[i]), "cuMemcpyHtoDAsync");
+    if (way == kToHost) need(to_host_(host_[i], device_[i], kCopy, stream_[i]), "cuMemcpyDtoHAsync");
+  }
+
+  decltype(&::cuMemcpyHtoDAsync_v2) to_device_;
+  decltype(&::cuMemcpyDtoHAsync_v2) to_host_;
+  decltype(&::cuCtxSynchronize) synchronize_;
+  CUdeviceptr device_[2] = {};
+  void* host_[2] = {};
+  CUstream stream_[2] = {};
+};
 
 }  // namespace
 
@@ -149,6 +200,14 @@ Result run_sim(const Options& options) {
     need(fill(target, 1, 256, stream), "cuMemsetD8Async");
     need(synchronize(stream), "cuStreamSynchronize");
   }));
+
+  Copies copies(driver);
+  const int rounds = options.long_run ? 99 : 9;
+  result.rows.push_back(copies.timed("64 MiB to the device, over its link time", rounds, Copies::kToDevice, Copies::kNone));
+  result.rows.push_back(copies.timed("64 MiB to the host, over its link time", rounds, Copies::kToHost, Copies::kNone));
+  result.rows.push_back(copies.timed("64 MiB each way at once, over one's", rounds, Copies::kToDevice, Copies::kToHost));
+  result.rows.push_back(copies.timed("64 MiB twice the same way, over one's", rounds, Copies::kToDevice, Copies::kToDevice));
+  result.rows.back().is_control = true;
   return result;
 }
 

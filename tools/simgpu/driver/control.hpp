@@ -39,6 +39,9 @@ class Control {
   std::uint32_t device_count() const { return file_->device_count; }
   std::uint64_t machine_id() const { return file_->machine_id; }
   const Profile& profile() const { return *profile_; }
+  std::atomic<std::int64_t>& engine(std::uint32_t place, Direction direction) {
+    return file_->places[place].engine_free_at[static_cast<int>(direction)];
+  }
   std::uint64_t capacity(int device) const { return file_->places[device].capacity; }
   const DeviceFiles& files() const { return files_; }
 

@@ -1,4 +1,4 @@
-// The control file: what the processes of one simulated machine share. Every field is guarded by `mutex`.
+// The control file: what the processes of one simulated machine share. Every field is guarded by `mutex`, but for the engines.
 // A process may die at any instruction inside the lock. So `state` of chunks, holds and slots is the truth,
 // written last on creation and first on removal; lists, counts and sums are derived from it and rebuilt by
 // the next locker (Control::rebuild).
@@ -6,7 +6,10 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdint>
+
+#include "tools/simgpu/driver/engines.hpp"
 
 namespace simgpu {
 
@@ -55,9 +58,10 @@ struct SlotEntry {
 };
 
 struct PlaceEntry {
-  std::uint64_t capacity;     // 0 for host memory: not limited here
-  std::uint64_t used;         // derived
-  std::uint64_t next_offset;  // offsets are never used twice: the space (2^60) outlives any test
+  std::atomic<std::int64_t> engine_free_at[kDirections];  // see engines.hpp
+  std::uint64_t capacity;                                 // 0 for host memory: not limited here
+  std::uint64_t used;                                     // derived
+  std::uint64_t next_offset;                              // offsets are never used twice: the space (2^60) outlives any test
 };
 
 struct ControlFile {

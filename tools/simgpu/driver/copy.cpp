@@ -4,12 +4,14 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "tools/simgpu/driver/address_space.hpp"
 #include "tools/simgpu/driver/capture.hpp"
 #include "tools/simgpu/driver/context.hpp"
+#include "tools/simgpu/driver/engines.hpp"
 #include "tools/simgpu/driver/stream.hpp"
 
 namespace simgpu {
@@ -123,15 +125,26 @@ CUresult copy(const CopyRequest& request) {
   operation.type = CU_GRAPH_NODE_TYPE_MEMCPY;
   operation.writes_host = on_host(to);
   const int device = stream->context.device;
+  std::optional<Direction> link;
+  if (on_host(from) && to == Memory::device) link = Direction::to_device;
+  if (from == Memory::device && on_host(to)) link = Direction::to_host;
+  const std::uint64_t bytes = request.width * request.height * request.depth;
   if (staged) {
     if (const CUresult result = wait_for(stream->last_host_write())) return result;
-    operation.run = [=, bytes = stage(source.begin, read)] {
-      return touching({destination, Touch{}}, device,
-                      [&] { copy_rows(request, destination.begin, reinterpret_cast<std::uintptr_t>(bytes->data())); });
+    operation.run = [=, taken = stage(source.begin, read)] {
+      return touching({destination, Touch{}}, device, [&] {
+        std::optional<EngineUse> use;
+        if (link) use.emplace(device, *link, bytes);
+        copy_rows(request, destination.begin, reinterpret_cast<std::uintptr_t>(taken->data()));
+      });
     };
   } else {
     operation.run = [=] {
-      return touching({destination, source}, device, [&] { copy_rows(request, destination.begin, source.begin); });
+      return touching({destination, source}, device, [&] {
+        std::optional<EngineUse> use;
+        if (link) use.emplace(device, *link, bytes);
+        copy_rows(request, destination.begin, source.begin);
+      });
     };
   }
   return submit_and_wait(stream, std::move(operation), wait);

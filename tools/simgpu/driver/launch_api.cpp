@@ -7,6 +7,7 @@
 #include "impl.hpp"
 #include "tools/simgpu/driver/capture.hpp"
 #include "tools/simgpu/driver/context.hpp"
+#include "tools/simgpu/driver/engines.hpp"
 #include "tools/simgpu/driver/log.hpp"
 #include "tools/simgpu/driver/module.hpp"
 #include "tools/simgpu/driver/process.hpp"
@@ -89,7 +90,10 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, v
   Operation operation;
   operation.type = CU_GRAPH_NODE_TYPE_KERNEL;
   operation.writes_host = true;  // it may write pinned memory
-  operation.run = [=, packed = std::move(packed)]() mutable { return run(twin, *function, shape, packed); };
+  operation.run = [=, packed = std::move(packed)]() mutable {
+    const LaunchTime time;
+    return run(twin, *function, shape, packed);
+  };
   return submit(stream, std::move(operation));
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "tools/simgpu/driver/calls.hpp"
+#include "tools/simgpu/driver/engines.hpp"
 #include "tools/simgpu/driver/settings.hpp"
 
 namespace simgpu {
@@ -64,7 +65,10 @@ void write_counts() {
     std::fprintf(file, "%s\n    \"%s\": %llu", separator, kFunctions[i].name, static_cast<unsigned long long>(count));
     separator = ",";
   }
-  std::fprintf(file, "\n  },\n  \"unimplemented\": %llu,\n  \"misuse\": {", static_cast<unsigned long long>(unimplemented));
+  std::fprintf(file, "\n  },\n  \"moved\": {\"to_device\": %llu, \"to_host\": %llu},",
+               static_cast<unsigned long long>(moved_bytes(Direction::to_device)),
+               static_cast<unsigned long long>(moved_bytes(Direction::to_host)));
+  std::fprintf(file, "\n  \"unimplemented\": %llu,\n  \"misuse\": {", static_cast<unsigned long long>(unimplemented));
   separator = "";
   for (const auto& [kind, seen] : misuses().by_kind) {
     std::fprintf(file, "%s\n    \"%s\": %llu", separator, kind.c_str(), static_cast<unsigned long long>(seen.count));

@@ -6,6 +6,12 @@
 
 namespace simgpu {
 
+// The way to the host's memory, each direction. Assumed until measured: what PCIe cards of the kind reach with pinned memory.
+struct Link {
+  double mib_per_second;
+  double latency_us;  // of one copy
+};
+
 struct Profile {
   const char* name;
   const char* device_name;
@@ -17,6 +23,7 @@ struct Profile {
   int l2_bytes;
   int shared_per_block_optin;
   bool vmm;
+  Link link;
 };
 
 // nullptr when there is none of this name.

@@ -27,6 +27,8 @@ struct Settings {
   std::string log_path, counts_path, failures;
   std::optional<std::string> visible_devices;
   Latencies latency;
+  bool time = false;     // copies and launches last as long as on the card
+  double launch_us = 0;  // at least, with `time`
 };
 
 const Settings& settings();

@@ -1,0 +1,50 @@
+#include "tools/simgpu/driver/engines.hpp"
+
+#include <errno.h>
+#include <time.h>
+
+#include "tools/simgpu/driver/process.hpp"
+#include "tools/simgpu/driver/settings.hpp"
+
+namespace simgpu {
+namespace {
+
+std::atomic<std::uint64_t> moved[kDirections];
+
+std::int64_t now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+void sleep_until(std::int64_t end) {
+  const timespec time{end / 1'000'000'000, end % 1'000'000'000};
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr) == EINTR) {
+  }
+}
+
+}  // namespace
+
+EngineUse::EngineUse(int device, Direction direction, std::uint64_t bytes) {
+  moved[static_cast<int>(direction)].fetch_add(bytes, std::memory_order_relaxed);
+  if (!settings().time) return;
+  const Link& link = control().profile().link;
+  const double seconds = link.latency_us / 1e6 + static_cast<double>(bytes) / (link.mib_per_second * (1 << 20));
+  end_ = book(control().engine(place_of(device), direction), now(), static_cast<std::int64_t>(seconds * 1e9));
+}
+
+EngineUse::~EngineUse() {
+  if (end_ != 0) sleep_until(end_);
+}
+
+LaunchTime::LaunchTime() {
+  if (settings().time) end_ = now() + static_cast<std::int64_t>(settings().launch_us * 1000);
+}
+
+LaunchTime::~LaunchTime() {
+  if (end_ != 0) sleep_until(end_);
+}
+
+std::uint64_t moved_bytes(Direction direction) { return moved[static_cast<int>(direction)].load(std::memory_order_relaxed); }
+
+}  // namespace simgpu

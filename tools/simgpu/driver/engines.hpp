@@ -1,0 +1,50 @@
+// The copy engines of a card: one for each direction over its link. A copy holds its engine for latency + bytes / bandwidth,
+// whatever stream or process it belongs to; with SIM_TIME=1 the worker sleeps until then, so that ratios of times are a GPU's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace simgpu {
+
+enum class Direction : int { to_device, to_host };
+inline constexpr int kDirections = 2;
+
+// Books an engine that is free at `free_at` from `now` on: returns the end of the booking. All in nanoseconds of
+// CLOCK_MONOTONIC. Lock-free, since `free_at` is shared by processes that may die.
+inline std::int64_t book(std::atomic<std::int64_t>& free_at, std::int64_t now, std::int64_t duration) {
+  std::int64_t before = free_at.load(std::memory_order_relaxed);
+  for (;;) {
+    const std::int64_t end = (before > now ? before : now) + duration;
+    if (free_at.compare_exchange_weak(before, end, std::memory_order_relaxed)) return end;
+  }
+}
+
+// Counts the bytes, and with SIM_TIME=1 makes the rest of its scope last as long as the engine takes.
+class EngineUse {
+ public:
+  EngineUse(int device, Direction direction, std::uint64_t bytes);
+  ~EngineUse();
+  EngineUse(const EngineUse&) = delete;
+  EngineUse& operator=(const EngineUse&) = delete;
+
+ private:
+  std::int64_t end_ = 0;  // 0: no time is kept
+};
+
+// With SIM_TIME=1 makes its scope last at least SIM_LAUNCH_US: a kernel's duration.
+class LaunchTime {
+ public:
+  LaunchTime();
+  ~LaunchTime();
+  LaunchTime(const LaunchTime&) = delete;
+  LaunchTime& operator=(const LaunchTime&) = delete;
+
+ private:
+  std::int64_t end_ = 0;
+};
+
+// Bytes that this process has moved over the link.
+std::uint64_t moved_bytes(Direction direction);
+
+}  // namespace simgpu
