@@ -1,4 +1,5 @@
 // What processes share on a simulated machine: capacity, chunks, and the memory of the dead.
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <random>
@@ -238,4 +239,20 @@ TEST_CASE("simgpu: call counts are written at exit, failures injected by name an
 
   ChildProcess failing({SIMGPU_CHILD, "hold", "1"}, {"SIM_FAIL=cuMemAlloc:1=719"});
   CHECK(failing.line() == "719");
+}
+
+TEST_CASE("simgpu: failures by probability come as often as said, and the same with the same seed") {
+  const auto drawn = [](const std::string& rule, const std::string& seed) {
+    return ChildProcess({SIMGPU_CHILD, "draws"},
+                        {"SIM_FAIL=cuMemAlloc:" + rule + "=2", "SIM_SEED=" + seed, "SIM_LOG=/dev/null"})
+        .line();
+  };
+  const std::string first = drawn("p0.1", "1");
+  const auto failures = std::count(first.begin(), first.end(), 'f');
+  CHECK(failures > 60);  // 1000 draws of 0.1: more than four standard deviations away on either side
+  CHECK(failures < 140);
+  CHECK(drawn("p0.1", "1") == first);
+  CHECK(drawn("p0.1", "2") != first);
+  CHECK(drawn("p1", "1") == std::string(1000, 'f'));
+  CHECK(drawn("p7", "1") == std::string(1000, '.'));  // not understood, and said so in the log
 }

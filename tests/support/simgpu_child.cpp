@@ -9,6 +9,7 @@
 // ipc HEX: opens the legacy IPC handle, prints its first byte, writes 0x66 there
 // devices: prints count, then name and UUID of each device
 // counts: one cuInit, one unimplemented call
+// draws: 1000 allocations of 256 bytes, prints which failed
 // blind: uses up its descriptors, asks for the free memory and for more than that, prints "looked"
 #include <cuda.h>
 #include <sys/socket.h>
@@ -179,6 +180,20 @@ int list_devices() {
   return 0;
 }
 
+// 1000 allocations, one letter each: f failed, . did not.
+int draw_failures() {
+  use_device();
+  std::string drawn;
+  for (int i = 0; i < 1000; ++i) {
+    CUdeviceptr p = 0;
+    const bool failed = cuMemAlloc(&p, 256) != CUDA_SUCCESS;
+    drawn += failed ? 'f' : '.';
+    if (!failed) need("cuMemFree", cuMemFree(p));
+  }
+  say(drawn.c_str());
+  return 0;
+}
+
 // What the driver needs to look after others is missing: it must not conclude from that.
 [[noreturn]] int look_without_descriptors() {
   use_device();
@@ -204,6 +219,7 @@ int main(int count, char** arguments) {
   if (role == "import-dead") return import_later();
   if (role == "ipc" && count > 2) return open_ipc(arguments[2]);
   if (role == "devices") return list_devices();
+  if (role == "draws") return draw_failures();
   if (role == "blind") return look_without_descriptors();
   if (role == "counts") {
     use_device();

@@ -25,10 +25,12 @@ namespace {
 
 std::atomic<std::uint64_t> counters[sizeof(kFunctions) / sizeof(kFunctions[0])];
 
-// One item of SIM_FAIL: "name:n=code", the n-th call of the name answers the code.
+// One item of SIM_FAIL: "name:n=code", the n-th call of the name answers the code; or "name:p0.01=code", each call does with
+// that probability.
 struct Failure {
   std::string name;
   std::uint64_t call = 0;
+  double probability = 0;  // used when `call` is 0
   CUresult result = CUDA_SUCCESS;
   std::atomic<std::uint64_t> seen{0};
 };
@@ -61,6 +63,13 @@ struct Watch {
     any = trace || !failures.empty();
   }
 
+  static void not_understood(const std::string& item) {
+    log_line(
+        "simgpu: SIM_FAIL: \"%s\" is not understood; write name:n=code, for example cuMemCreate:3=2, or name:pX=code with "
+        "a probability X above 0 and up to 1",
+        item.c_str());
+  }
+
   void parse(const std::string& list) {
     for (std::size_t at = 0; at < list.size();) {
       const std::size_t end = std::min(list.find(',', at), list.size());
@@ -69,12 +78,21 @@ struct Watch {
       const std::size_t colon = item.find(':');
       const std::size_t equals = item.find('=');
       if (colon == std::string::npos || equals == std::string::npos || equals < colon) {
-        log_line("simgpu: SIM_FAIL: \"%s\" is not understood; write name:n=code, for example cuMemCreate:3=2", item.c_str());
+        not_understood(item);
         continue;
       }
       auto failure = std::make_unique<Failure>();
       failure->name = item.substr(0, colon);
-      failure->call = std::strtoull(item.c_str() + colon + 1, nullptr, 10);
+      const char* when = item.c_str() + colon + 1;
+      if (*when == 'p') {
+        failure->probability = std::strtod(when + 1, nullptr);
+      } else {
+        failure->call = std::strtoull(when, nullptr, 10);
+      }
+      if (failure->call == 0 && !(failure->probability > 0 && failure->probability <= 1)) {
+        not_understood(item);
+        continue;
+      }
       failure->result = static_cast<CUresult>(std::strtoul(item.c_str() + equals + 1, nullptr, 10));
       failures.push_back(std::move(failure));
     }
@@ -86,10 +104,20 @@ Watch& watch() {
   return *instance;
 }
 
+// A number in [0, 1) for the n-th call under a rule: a hash of seed and n (splitmix64), so that a run with one thread is the
+// same each time.
+double chance(std::uint64_t n) {
+  std::uint64_t z = settings().seed + n * 0x9e3779b97f4a7c15ull;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+  return static_cast<double>((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
 bool injected(unsigned function, CUresult& result) {
   bool hit = false;
   for (Failure* failure : watch().by_function[function]) {
-    if (failure->seen.fetch_add(1, std::memory_order_relaxed) + 1 != failure->call) continue;
+    const std::uint64_t n = failure->seen.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (failure->call != 0 ? n != failure->call : chance(n) >= failure->probability) continue;
     result = failure->result;
     hit = true;
   }

@@ -30,14 +30,14 @@ CUresult foreign_free(const char* call, CUdeviceptr address) {
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-// Frees a range whatever its kind, unless another thread does so while this one waits; the lock is memory_mutex().
-void free_range(std::unique_lock<std::mutex>& lock, const Range& found, const char* call) {
+// Frees a range whatever its kind. False when another thread has done so while this one waited; the lock is memory_mutex().
+bool free_range(std::unique_lock<std::mutex>& lock, const Range& found, const char* call) {
   AddressSpace& space = address_space();
   const Range range = found;
   const std::uintptr_t base = range.base;
   space.wait_untouched(lock, base, range.end(), call);
   const Range* const still = space.find_base(base);
-  if (!still || still->buffer_id != range.buffer_id) return;
+  if (!still || still->buffer_id != range.buffer_id) return false;
   if (range.pool) range.pool->used -= range.size;
   switch (range.kind) {
     case RangeKind::device:
@@ -51,6 +51,7 @@ void free_range(std::unique_lock<std::mutex>& lock, const Range& found, const ch
     case RangeKind::ipc:
     case RangeKind::mapping: space.remove(base); break;
   }
+  return true;
 }
 
 CUresult allocate(int device, std::size_t size, Context* context, Pool* pool, CUdeviceptr& address) {
@@ -97,8 +98,7 @@ CUresult free_synchronised(std::uintptr_t base, Context* fallback, const char* c
   std::unique_lock lock(memory_mutex());
   const Range* const range = address_space().find_base(base);
   if (!range || range->buffer_id != buffer_id) return foreign_free(call, base);  // another thread was faster
-  free_range(lock, *range, call);
-  return CUDA_SUCCESS;
+  return free_range(lock, *range, call) ? CUDA_SUCCESS : foreign_free(call, base);
 }
 
 CUresult free_device(Context& current, CUdeviceptr address) {

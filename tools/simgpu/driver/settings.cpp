@@ -71,6 +71,7 @@ Settings read_environment() {
   s.log_path = text("SIM_LOG");
   s.counts_path = text("SIM_COUNTS");
   s.failures = text("SIM_FAIL");
+  s.seed = number("SIM_SEED").value_or(1);
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) s.visible_devices = visible;
   s.time = flag("SIM_TIME", false);
   s.launch_us = static_cast<double>(number("SIM_LAUNCH_US").value_or(0));

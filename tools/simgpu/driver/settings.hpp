@@ -25,6 +25,7 @@ struct Settings {
   bool host_numa = true;
   bool vmm_needs_context = false;
   std::string log_path, counts_path, failures;
+  std::uint64_t seed = 1;  // of the failures by probability
   std::optional<std::string> visible_devices;
   Latencies latency;
   bool time = false;     // copies and launches last as long as on the card
