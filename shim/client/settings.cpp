@@ -61,7 +61,7 @@ void read_limit(Settings& settings) {
   if (parse_percent(text, settings.limit_percent)) return;
   settings.limit_percent = 0;
   // The alias counts bytes where no unit is written; in our own variable that would be a slip.
-  const bool has_unit = strspn(text, "0123456789") != strlen(text);
+  const bool has_unit = strspn(text, "0123456789.") != strlen(text);
   if ((has_unit || strcmp(variable, "VRAMD_LIMIT") != 0) && parse_size(text, settings.limit)) return;
   log(LogLevel::warn,
       "%s=%.40s is no size and ignored: there is no limit from the environment; write for example 12GiB, 512MiB or 75%%",

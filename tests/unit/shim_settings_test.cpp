@@ -1,10 +1,34 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstdlib>
+#include <string>
 
 #include "shim/client/settings.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace vramd;
 using namespace vramd::shim;
+
+namespace {
+
+// What read_settings() says on stderr when only this variable is set.
+std::string said_about(const char* variable, const std::string& value) {
+  for (const char* name : {"VRAMD_LOG", "VRAMD_MODE", "VRAMD_LIMIT", "CUDA_DEVICE_MEMORY_LIMIT", "VRAMD_JOB"}) ::unsetenv(name);
+  ::setenv(variable, value.c_str(), 1);
+  const int file = ::memfd_create("stderr", 0), stderr_before = ::dup(STDERR_FILENO);
+  REQUIRE(::dup2(file, STDERR_FILENO) == STDERR_FILENO);
+  read_settings();
+  ::dup2(stderr_before, STDERR_FILENO);
+  ::close(stderr_before);
+  char text[1024];
+  const auto length = ::pread(file, text, sizeof text, 0);
+  ::close(file);
+  ::unsetenv(variable);
+  return {text, static_cast<std::size_t>(length)};
+}
+
+}  // namespace
 
 TEST_CASE("parse_size: what people write") {
   const std::pair<const char*, std::uint64_t> good[] = {
@@ -56,4 +80,22 @@ TEST_CASE("read_settings: the environment, with nonsense ignored") {
   ::setenv("VRAMD_LOG", "off", 1);
   ::setenv("VRAMD_JOB", std::string(100, 'x').c_str(), 1);
   CHECK(std::string(read_settings().job) == std::string(63, 'x'));
+}
+
+TEST_CASE("read_settings: a limit without a unit is no number of bytes") {
+  for (const char* text : {"12", "1.5", "1048576"}) {
+    INFO(text);
+    const std::string said = said_about("VRAMD_LIMIT", text);
+    CHECK(said.find("VRAMD_LIMIT=" + std::string(text) + " is no size and ignored") != std::string::npos);
+    CHECK(said.find("write for example 12GiB") != std::string::npos);
+  }
+  CHECK(said_about("VRAMD_LIMIT", "7B").empty());
+  CHECK(said_about("CUDA_DEVICE_MEMORY_LIMIT", "4096").empty());
+}
+
+TEST_CASE("read_settings: what is changed is said once") {
+  CHECK(said_about("VRAMD_MODE", "full") == "vramd: warning: VRAMD_MODE=full is not built yet: mode pool\n");
+  CHECK(said_about("VRAMD_JOB", std::string(64, 'x')) == "vramd: warning: VRAMD_JOB is cut to 63 bytes\n");
+  CHECK(said_about("VRAMD_JOB", std::string(63, 'x')).empty());
+  CHECK(said_about("VRAMD_LOG", "warning").empty());
 }
