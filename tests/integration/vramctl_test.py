@@ -177,6 +177,7 @@ class Run(Case):
     def test_wrong_usage(self):
         for words, message in [
                 ((), "which command?"), (("--",), "which command?"), (("--limit", "12GB", "--", "true"), 'write "12GiB"'),
+                (("--limit", "12", "--", "true"), 'such as "12GiB"'), (("--limit", "1.5", "--", "true"), 'such as "1.5GiB"'),
                 (("--limit", "-1", "--", "true"), "negative"), (("--limit", "0", "--", "true"), "leave --limit out"),
                 (("--mode", "fast", "--", "true"), "write off, observe or pool"),
                 (("--mode", "full", "--", "true"), "full is not built yet"),
@@ -451,6 +452,18 @@ int cuDeviceGetAttribute(int* v, int a, int d) { *v = d == 0 && (a == 102 || a =
         for name in ("LD_PRELOAD", "CUDA_INJECTION64_PATH", "VRAMD_DISABLE", "VRAMD_MODE", "VRAMD_LIMIT"):
             self.assertEqual(checks[name]["state"], "finding", name)
         self.assertEqual(checks["VRAMD_PRIORITY"]["state"], "ok")
+
+    def test_environment_that_works_otherwise_than_it_says(self):
+        checks = self.checks(VRAMD_MODE="full", VRAMD_LIMIT="12", VRAMD_DISABLE="no")
+        self.assertIn("full is not built yet", checks["VRAMD_MODE"]["text"])
+        self.assertIn("has no unit", checks["VRAMD_LIMIT"]["text"])
+        self.assertIn('is "no"', checks["VRAMD_DISABLE"]["text"])
+
+    def test_no_driver(self):
+        check = self.checks()["driver library"]
+        if "cannot open shared object file" not in check["text"]:
+            self.skipTest("there is a driver here")
+        self.assertIn("vramd --sim rtx-a5000-24g", check["remedy"])
 
     def test_people_read_lines(self):
         out = self.vramctl("doctor", code=1).stdout

@@ -75,7 +75,11 @@ void check_environment(const Lookup& environment, Results& results) {
   if (const char* disabled = set(environment, "VRAMD_DISABLE"); disabled != nullptr && std::strcmp(disabled, "0") != 0)
     results.push_back(
         finding("VRAMD_DISABLE", "is " + in_quotes(disabled) + ", so vramd does nothing in programs started here", "unset it"));
-  check_word(environment, "VRAMD_MODE", kModes, results);
+  if (const char* mode = set(environment, "VRAMD_MODE"); mode != nullptr && std::strcmp(mode, "full") == 0) {
+    results.push_back(finding("VRAMD_MODE", "full is not built yet and works like pool", "write \"pool\""));
+  } else {
+    check_word(environment, "VRAMD_MODE", kModes, results);
+  }
   check_word(environment, "VRAMD_PRIORITY", kPriorities, results);
   check_limit(environment, results);
 }
