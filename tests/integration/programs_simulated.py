@@ -1,9 +1,10 @@
 """trainer and replay on the simulated GPU alone: they are deterministic, and they notice what they are there to notice."""
 import contextlib
+import os
 import signal
 import subprocess
 
-from harness import BUILD, PROGRAMS, Stand, check, main
+from harness import BUILD, PROGRAMS, SIMGPU, Stand, check, main
 
 TRAINER = PROGRAMS / "trainer"
 REPLAY = PROGRAMS / "replay"
@@ -86,6 +87,14 @@ def trainer_refuses_bad_flags():
                                (("--seed",), "'--seed' needs a value")):
             result = machine.alone(TRAINER, *flags, expect=64)
             check(message in result.stderr and "usage: trainer" in result.stderr, result.stderr)
+
+
+def programs_say_how_they_are_used():
+    for program in ("saxpy", "runtime_checks", "trainer", "replay"):
+        for flag in ("-h", "--help"):
+            done = subprocess.run([PROGRAMS / program, flag], capture_output=True, text=True, timeout=60,
+                                  env=dict(os.environ, LD_LIBRARY_PATH=str(SIMGPU), SIM_NAME="none", SIM_DIR="/nowhere"))
+            check(done.returncode == 0 and done.stdout.startswith(f"usage: {program}"), f"{program} {flag}: {done}")
 
 
 def replay_verifies_every_api():
@@ -172,5 +181,6 @@ def static_programs_do_the_same():
 if __name__ == "__main__":
     main([trainer_repeats_itself_bit_for_bit, trainer_repeats_itself_on_several_streams, trainer_learns,
           trainer_gradients_are_right, trainer_says_that_memory_is_short, trainer_refuses_bad_flags,
-          replay_verifies_every_api, replay_notices_corruption, replay_stops_or_goes_on_when_memory_is_short,
-          replay_holds_until_told_to_end, replay_refuses_bad_traces, static_programs_do_the_same])
+          programs_say_how_they_are_used, replay_verifies_every_api, replay_notices_corruption,
+          replay_stops_or_goes_on_when_memory_is_short, replay_holds_until_told_to_end, replay_refuses_bad_traces,
+          static_programs_do_the_same])

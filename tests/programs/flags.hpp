@@ -72,7 +72,7 @@ class Flags {
   void parse(int argc, char** argv) const {
     for (int i = 1; i < argc; ++i) {
       std::string word = argv[i];
-      if (word == "--help") {
+      if (word == "-h" || word == "--help") {
         std::fputs(usage().c_str(), stdout);
         std::exit(0);
       }
