@@ -38,6 +38,11 @@ constexpr auto kRefresh = std::chrono::milliseconds(250);
 // SIGTERM ends the daemon within two seconds, whatever the driver does.
 constexpr Nanos kStopTime = milliseconds(1500);
 
+constexpr const char* kDriverAdvice =
+    "install the GPU driver, name the library with --driver PATH, or try a simulated GPU with --sim rtx-a5000-24g";
+// The simulator says on stderr what it refuses. It is silent about what it can't know to be a slip.
+constexpr const char* kSimulatedAdvice = "if no line above says why, look at CUDA_VISIBLE_DEVICES and --sim-dir";
+
 std::int64_t now_since_1970() { return static_cast<std::int64_t>(::time(nullptr)); }
 
 // Raises the soft limit to the hard one and returns it.
@@ -116,9 +121,8 @@ Try<void> Daemon::open_devices() {
     enter(*simulation_);
     library = simulation_->library;
   }
-  auto opened = open_driver(library);
-  if (!opened && simulation_)
-    return trouble(kExitUsage, text("--sim ", options_.sim, ": the simulated driver refuses it and has said why"));
+  auto opened = open_driver(library, simulation_ ? kSimulatedAdvice : kDriverAdvice);
+  if (!opened && simulation_) return trouble(kExitUsage, text("--sim ", options_.sim, ": ", opened.error().message));
   if (!opened) return tl::unexpected(opened.error());
   driver_ = std::move(*opened);
 

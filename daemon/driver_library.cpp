@@ -45,14 +45,11 @@ Result<DeviceFacts> read_facts(const Driver& calls, int index) {
 
 }  // namespace
 
-Try<OpenDriver> open_driver(const std::string& library) {
-  constexpr const char* kAdvice =
-      "; install the GPU driver, name the library with --driver PATH, or try a simulated "
-      "GPU with --sim rtx-a5000-24g";
+Try<OpenDriver> open_driver(const std::string& library, const std::string& advice) {
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = ::dlerror();
-    return trouble(kExitRuntime, text("cannot open the driver: ", why == nullptr ? "unknown error" : why, kAdvice));
+    return trouble(kExitRuntime, text("cannot open the driver: ", why == nullptr ? "unknown error" : why, "; ", advice));
   }
   OpenDriver opened;
   const auto table = load_driver([](void* context, const char* name) { return ::dlsym(context, name); }, handle);
@@ -62,14 +59,15 @@ Try<OpenDriver> open_driver(const std::string& library) {
                                       "(CUDA 11.7 or newer is needed)"));
   opened.calls = *table;
   const CUresult initialised = opened.calls.init(0);
-  if (initialised == CUDA_ERROR_NO_DEVICE) return trouble(kExitRuntime, text(library, ": no GPU here", kAdvice));
+  if (initialised == CUDA_ERROR_NO_DEVICE) return trouble(kExitRuntime, text(library, ": no GPU here; ", advice));
   if (initialised != CUDA_SUCCESS)
-    return trouble(kExitRuntime, text(library, ": cuInit failed with CUDA error ", static_cast<int>(initialised), kAdvice));
+    return trouble(kExitRuntime,
+                   text(library, ": cuInit failed with CUDA error ", static_cast<int>(initialised), "; ", advice));
   if (const CUresult got = opened.calls.driver_get_version(&opened.version); got != CUDA_SUCCESS)
     return trouble(kExitRuntime, text("cuDriverGetVersion failed with CUDA error ", static_cast<int>(got)));
   int count = 0;
   if (const CUresult got = opened.calls.device_get_count(&count); got != CUDA_SUCCESS || count == 0)
-    return trouble(kExitRuntime, text(library, ": no GPU here (CUDA error ", static_cast<int>(got), ")", kAdvice));
+    return trouble(kExitRuntime, text(library, ": no GPU here (CUDA error ", static_cast<int>(got), "); ", advice));
   for (int i = 0; i < count && i < static_cast<int>(protocol::kMaxDevices); ++i) {
     auto facts = read_facts(opened.calls, i);
     if (!facts)

@@ -29,7 +29,8 @@ struct OpenDriver {
   std::vector<DeviceFacts> devices;
 };
 
-// Opens the library (never closed: its threads may outlive us), initialises it and reads the facts.
-Try<OpenDriver> open_driver(const std::string& library);
+// Opens the library (never closed: its threads may outlive us), initialises it and reads the facts. `advice`: what to do when
+// there is no driver or no GPU.
+Try<OpenDriver> open_driver(const std::string& library, const std::string& advice);
 
 }  // namespace vramd

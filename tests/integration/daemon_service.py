@@ -33,7 +33,7 @@ class Refusals(unittest.TestCase):
 
     def test_no_socket_directory(self):
         self.socket = os.path.join(self.folder, "missing", "s")
-        self.assert_refused(2, "mkdir -p", "--socket", flags=self.sim)
+        self.assert_refused(2, "mkdir -p", "--socket", "XDG_RUNTIME_DIR", flags=self.sim)
 
     def test_a_socket_path_that_is_no_socket_or_too_long(self):
         with open(self.socket, "w"):
@@ -74,6 +74,7 @@ class Refusals(unittest.TestCase):
         with open(path, "w") as file:
             file.write('{"version": 1,\n "moode": "pool",\n "pool": {"retain": "9 bananas"}}')
         self.assert_refused(2, "bad.json:2", "moode", "retain", flags=("--config", path, *self.sim))
+        self.assert_refused(2, "start without it (--config, VRAMD_CONF)", flags=self.sim, VRAMD_CONF=path)
         self.assertEqual(run("--check-config", "--config", path)[0], 2)
         self.assertEqual(run("--check-config", VRAMD_CONF=path)[0], 2)
         self.assert_refused(2, flags=("--config", os.path.join(self.folder, "none.json"), *self.sim))
@@ -90,8 +91,9 @@ class Refusals(unittest.TestCase):
         code, output = run("--no-such-flag")
         self.assertEqual(code, 2)
         self.assertTrue(output.startswith("vramd: "), output)
-        self.assertEqual(run("--log-level", "loud")[0], 2)
-        self.assertEqual(run("--log-level", "warn", "--version")[0], 0)
+        for level, expected in (("warn", 0), ("warning", 0), ("loud", 2)):
+            self.assertEqual(run("--log-level", level, "--check-config")[0], expected, level)
+            self.assertEqual(run("--check-config", VRAMD_LOG_LEVEL=level)[0], expected, level)
         for word in ("--socket", "VRAMD_SOCKET", "--sim", "--web.listen-address", "SIGHUP"):
             self.assertIn(word, run("--help")[1])
         code, output = run("--version")
@@ -101,8 +103,17 @@ class Refusals(unittest.TestCase):
     def test_a_simulation_that_cannot_be(self):
         for sim in ("rtx-a5000-24gx9", "rtx-a5000-24gx0"):
             self.assert_refused(2, "N from 1 to 8", flags=("--sim", sim, *self.sim[2:]))
-        self.assert_refused(2, "known profiles: ", "--sim bogus: the simulated driver refuses it",
-                            flags=("--sim", "bogus", *self.sim[2:]))
+        bogus = ("--sim", "bogus", *self.sim[2:])
+        self.assert_refused(2, "known profiles: ", "--sim bogus: ", "no GPU here", flags=bogus)
+        self.assertNotIn("install the GPU driver", run("--socket", self.socket, *bogus)[1])
+
+    def test_a_simulation_that_cannot_be_opened(self):
+        self.assert_refused(2, "no GPU here", "CUDA_VISIBLE_DEVICES", flags=self.sim, CUDA_VISIBLE_DEVICES="",
+                            SIM_DIR=self.folder)
+        with open(os.path.join(self.folder, "libcuda.so.1"), "w") as file:
+            file.write("no library")
+        self.assert_refused(2, "cannot open the driver", "--sim-dir",
+                            flags=("--sim", "tiny-1g", "--sim-dir", self.folder, *self.sim[4:]))
 
 
 class Neighbours(DaemonTest):
