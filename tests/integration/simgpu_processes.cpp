@@ -1,6 +1,7 @@
 // What processes share on a simulated machine: capacity, chunks, and the memory of the dead.
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -45,6 +46,12 @@ std::string hex_of(const CUipcMemHandle& handle) {
     text += byte;
   }
   return text;
+}
+
+std::string content(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
 }
 
 }  // namespace
@@ -219,23 +226,47 @@ TEST_CASE("simgpu: a process without descriptors takes nobody for dead") {
 }
 
 TEST_CASE("simgpu: who asks for another machine than there is, is told") {
-  const std::string path = machine.folder + "/wish.txt";
-  ChildProcess child({"/bin/sh", "-c", "SIM_PROFILE=tiny-1g " SIMGPU_CHILD " devices 2>" + path});
-  CHECK(child.wait() == 0);
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  CHECK(text.str().find("exists already, with 1 of tiny-2g and 2048 MiB each") != std::string::npos);
+  TestContext here;  // the machine is there
+  const auto answer = [](const std::string& wishes) {
+    const std::string path = machine.folder + "/wish.txt";
+    ChildProcess child({"/bin/sh", "-c", wishes + " " SIMGPU_CHILD " devices 2>" + path});
+    CHECK(child.wait() == 0);
+    return content(path);
+  };
+  for (const char* wishes : {"SIM_PROFILE=tiny-1g", "SIM_DEVICES=2", "SIM_CAPACITY_MB=1024"}) {
+    INFO(wishes);
+    CHECK(answer(wishes).find("exists already, with 1 of tiny-2g and 2048 MiB each") != std::string::npos);
+  }
+  CHECK(answer("SIM_PROFILE=tiny-2g SIM_DEVICES=1 SIM_CAPACITY_MB=2048").empty());
+}
+
+TEST_CASE("simgpu: the machine of another user is named as such") {
+  const std::string name = "test-closed-" + std::to_string(::getpid()), folder = "/dev/shm/simgpu-" + name;
+  const std::string path = machine.folder + "/closed.txt";
+  std::filesystem::create_directories(machine.folder);
+  std::filesystem::create_directory(folder);
+  std::filesystem::permissions(folder, std::filesystem::perms::none);
+  const std::string as_somebody = ::geteuid() == 0 ? "setpriv --reuid=65534 --clear-groups " : "";
+  ChildProcess child({"/bin/sh", "-c", "SIM_NAME=" + name + " " + as_somebody + SIMGPU_CHILD " devices 2>" + path});
+  child.wait();
+  std::filesystem::remove(folder);
+  const std::string said = content(path);
+  if (said.find("simgpu") != 0) {
+    WARN("not tested: " + said);  // nobody may not read the build folder
+    return;
+  }
+  CHECK(said.find("It belongs to another user: choose another one with SIM_DIR or SIM_NAME") != std::string::npos);
+  CHECK(said.find("Remove") == std::string::npos);
 }
 
 TEST_CASE("simgpu: call counts are written at exit, failures injected by name and number") {
   const std::string path = machine.folder + "/counts.json";
   ChildProcess child({SIMGPU_CHILD, "counts"}, {"SIM_COUNTS=" + path});
   CHECK(child.wait() == 0);
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  CHECK(text.str().find("\"cuInit\": 1") != std::string::npos);
-  CHECK(text.str().find("\"cuArrayCreate_v2\": 1") != std::string::npos);
-  CHECK(text.str().find("\"unimplemented\": 1") != std::string::npos);
+  const std::string counts = content(path);
+  CHECK(counts.find("\"cuInit\": 1") != std::string::npos);
+  CHECK(counts.find("\"cuArrayCreate_v2\": 1") != std::string::npos);
+  CHECK(counts.find("\"unimplemented\": 1") != std::string::npos);
 
   ChildProcess failing({SIMGPU_CHILD, "hold", "1"}, {"SIM_FAIL=cuMemAlloc:1=719"});
   CHECK(failing.line() == "719");
