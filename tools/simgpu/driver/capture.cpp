@@ -28,9 +28,10 @@ void leave(Stream& origin, const Capture& capture) {
   active_captures.store(static_cast<int>(captures().size()), std::memory_order_release);
 }
 
-std::size_t node_count(const Capture& capture) {
-  const std::lock_guard lock(capture.graph->mutex);
-  return capture.graph->nodes.size();
+void add_missing(std::vector<Node*>& nodes, const std::vector<Node*>& more) {
+  for (Node* const node : more) {
+    if (!std::ranges::count(nodes, node)) nodes.push_back(node);
+  }
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ std::mutex& capture_mutex() {
   return *instance;
 }
 
-CUresult begin_capture(const StreamRef& stream, CUstreamCaptureMode mode) {
+CUresult begin_capture(const StreamRef& stream, CUstreamCaptureMode mode, GraphRef graph, std::vector<Node*> dependencies) {
   if (stream->legacy()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   const std::lock_guard lock(capture_mutex());
   if (stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
@@ -48,9 +49,9 @@ CUresult begin_capture(const StreamRef& stream, CUstreamCaptureMode mode) {
   capture->id = next_object_id();
   capture->mode = mode;
   capture->owner = std::this_thread::get_id();
-  capture->graph = std::make_shared<Graph>();
+  capture->graph = graph ? std::move(graph) : std::make_shared<Graph>();
   capture->origin = stream.get();
-  capture->branches[stream.get()];
+  capture->branches[stream.get()] = std::move(dependencies);
   stream->capture = capture;
   captures().push_back(capture);
   active_captures.store(static_cast<int>(captures().size()), std::memory_order_release);
@@ -67,8 +68,12 @@ CUresult end_capture(const StreamRef& stream, std::shared_ptr<Graph>& graph) {
   }
   leave(*stream, *capture);
   if (capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  for (const auto& [other, branch] : capture->branches) {
-    if (other != capture->origin && branch.joined < branch.last_node) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  {
+    const std::lock_guard graph_lock(capture->graph->mutex);
+    for (Node* const leaf : capture->graph->leaves()) {
+      const bool captured = std::ranges::count(capture->captured, leaf) != 0;
+      if (captured && !std::ranges::count(capture->branches[stream.get()], leaf)) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    }
   }
   graph = capture->graph;
   return CUDA_SUCCESS;
@@ -81,12 +86,16 @@ bool capture_operation(Stream& stream, Operation& operation, CUresult& result) {
       result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
       return true;
     }
-    auto node = std::make_shared<Node>();
-    node->type = operation.type;
-    node->run = std::move(operation.run);
+    if (!operation.work) {  // it can't be a node
+      capture->invalid = true;
+      result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+      return true;
+    }
     const std::lock_guard graph_lock(capture->graph->mutex);
-    capture->graph->nodes.push_back(std::move(node));
-    capture->branches[&stream].last_node = capture->graph->nodes.size();
+    std::vector<Node*>& after = capture->branches[&stream];
+    Node& node = capture->graph->add(std::move(operation.work), &stream.context, after);
+    capture->captured.push_back(&node);
+    after = {&node};
     result = CUDA_SUCCESS;
     return true;
   }
@@ -104,8 +113,7 @@ bool capture_event_record(Stream& stream, Event& event, CUresult& result) {
   const std::lock_guard lock(capture_mutex());
   event.capture = stream.capture;
   if (!stream.capture) return false;
-  event.captured_on = &stream;
-  event.captured_at = node_count(*stream.capture);
+  event.captured_after = stream.capture->branches[&stream];
   result = stream.capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
   return true;
 }
@@ -125,13 +133,21 @@ bool capture_event_wait(const StreamRef& stream, Event& event, CUresult& result)
     return true;
   }
   stream->capture = event.capture;
-  stream->capture->branches[stream.get()];
-  if (event.captured_on != stream.get()) {
-    Branch& branch = event.capture->branches[event.captured_on];
-    branch.joined = std::max(branch.joined, event.captured_at);
-  }
+  add_missing(stream->capture->branches[stream.get()], event.captured_after);
   result = event.capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
   return true;
+}
+
+CUresult update_dependencies(Stream& stream, const std::vector<Node*>& nodes, bool replace) {
+  const std::lock_guard lock(capture_mutex());
+  if (!stream.capture) return CUDA_ERROR_ILLEGAL_STATE;
+  for (const Node* const node : nodes) {
+    if (!stream.capture->graph->contains(node)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::vector<Node*>& after = stream.capture->branches[&stream];
+  if (replace) after.clear();
+  add_missing(after, nodes);
+  return CUDA_SUCCESS;
 }
 
 bool capture_forbids() {

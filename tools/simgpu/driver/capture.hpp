@@ -1,5 +1,4 @@
-// Stream capture and graphs. A graph is a list of operations in the order of their capture, which respects
-// all dependencies; a launch runs them one after the other.
+// Stream capture: operations of the streams that take part become nodes of a graph.
 #pragma once
 
 #include <cuda.h>
@@ -11,31 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "tools/simgpu/driver/graph.hpp"
 #include "tools/simgpu/driver/stream.hpp"
 
 namespace simgpu {
-
-struct Event;
-
-struct Node {
-  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-  std::function<CUresult()> run;
-};
-
-struct Graph {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<Node>> nodes;
-};
-
-struct GraphExec {
-  std::vector<std::shared_ptr<Node>> nodes;  // never changes
-  unsigned long long flags = 0;
-};
-
-struct Branch {
-  std::size_t last_node = 0;  // nodes captured on this stream end here
-  std::size_t joined = 0;     // another stream of the capture waited for the nodes up to here
-};
 
 struct Capture {
   std::uint64_t id = 0;
@@ -44,7 +22,9 @@ struct Capture {
   bool invalid = false;
   std::shared_ptr<Graph> graph;
   const Stream* origin = nullptr;
-  std::map<const Stream*, Branch> branches;
+  std::vector<Node*> captured;
+  // For each stream that takes part: the nodes that its next node depends on.
+  std::map<const Stream*, std::vector<Node*>> branches;
 };
 
 // Guards all captures and Stream::capture.
@@ -52,7 +32,9 @@ std::mutex& capture_mutex();
 // Number of captures in progress: 0 lets every check end at once.
 extern std::atomic<int> active_captures;
 
-CUresult begin_capture(const StreamRef& stream, CUstreamCaptureMode mode);
+// `graph`: one of the program's to add to, after `dependencies`; else a new one.
+CUresult begin_capture(const StreamRef& stream, CUstreamCaptureMode mode, GraphRef graph = nullptr,
+                       std::vector<Node*> dependencies = {});
 CUresult end_capture(const StreamRef& stream, std::shared_ptr<Graph>& graph);
 
 // If the stream captures, takes the operation into the graph, tells the outcome in `result` and returns true.
@@ -60,6 +42,8 @@ CUresult end_capture(const StreamRef& stream, std::shared_ptr<Graph>& graph);
 // and the answer is STREAM_CAPTURE_IMPLICIT. False: not a matter of captures.
 bool capture_operation(Stream& stream, Operation& operation, CUresult& result);
 bool capture_event_record(Stream& stream, Event& event, CUresult& result);
+// Makes `nodes` the dependencies of the stream's next node, or adds them.
+CUresult update_dependencies(Stream& stream, const std::vector<Node*>& nodes, bool replace);
 bool capture_event_wait(const StreamRef& stream, Event& event, CUresult& result);
 
 // For calls that synchronise or free: true when a capture forbids them to this thread, in its capture mode.

@@ -17,8 +17,6 @@
 namespace simgpu {
 namespace {
 
-enum class Memory { device, pinned, managed, pageable };
-
 // False when the program's arithmetic leaves the address space.
 bool extent_of(const CopySide& side, const CopyRequest& request, std::size_t& extent) {
   std::size_t slices = 0, rows = 0;
@@ -100,79 +98,98 @@ CUresult submit_and_wait(const StreamRef& stream, Operation operation, bool wait
 
 }  // namespace
 
+CUresult CopyWork::make(const CopyRequest& request, std::shared_ptr<CopyWork>& work) {
+  work.reset();
+  if (request.width == 0 || request.height == 0 || request.depth == 0) return CUDA_SUCCESS;
+  std::size_t written = 0, read = 0;
+  const bool spans_valid = extent_of(request.destination, request, written) && extent_of(request.source, request, read);
+  if (!spans_valid || !request.destination.address || !request.source.address) return CUDA_ERROR_INVALID_VALUE;
+  auto made = std::make_shared<CopyWork>();
+  made->request_ = request;
+  made->destination_ = {request.destination.address, request.destination.address + written, true,
+                        request.destination.device_typed};
+  made->source_ = {request.source.address, request.source.address + read, false, request.source.device_typed};
+  if (const CUresult result = classify(made->destination_, made->to_)) return result;
+  if (const CUresult result = classify(made->source_, made->from_)) return result;
+  work = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult CopyWork::perform_from(Context& context, std::uintptr_t source, const Touch& read) const {
+  return touching({destination_, read}, context.device, [&] {
+    const std::uint64_t bytes = request_.width * request_.height * request_.depth;
+    std::optional<EngineUse> use;
+    if (on_host(from_) && to_ == Memory::device) use.emplace(context.device, Direction::to_device, bytes);
+    if (from_ == Memory::device && on_host(to_)) use.emplace(context.device, Direction::to_host, bytes);
+    copy_rows(request_, destination_.begin, source);
+  });
+}
+
+CUresult CopyWork::perform_staged(Context& context, const void* taken) const {
+  return perform_from(context, reinterpret_cast<std::uintptr_t>(taken), Touch{});
+}
+
 CUresult copy(const CopyRequest& request) {
   StreamRef stream;
   if (const CUresult result = resolve_stream(request.stream, stream)) return result;
   if (request.synchronous && capture_forbids()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  if (request.width == 0 || request.height == 0 || request.depth == 0) return CUDA_SUCCESS;
-
-  std::size_t written = 0, read = 0;
-  const bool spans_valid = extent_of(request.destination, request, written) && extent_of(request.source, request, read);
-  if (!spans_valid || !request.destination.address || !request.source.address) return CUDA_ERROR_INVALID_VALUE;
-  const Touch destination{request.destination.address, request.destination.address + written, true,
-                          request.destination.device_typed};
-  const Touch source{request.source.address, request.source.address + read, false, request.source.device_typed};
-  Memory to{}, from{};
-  if (const CUresult result = classify(destination, to)) return result;
-  if (const CUresult result = classify(source, from)) return result;
-
+  std::shared_ptr<CopyWork> work;
+  if (const CUresult result = CopyWork::make(request, work)) return result;
+  if (!work) return CUDA_SUCCESS;
+  const Memory to = work->to(), from = work->from();
   const bool capturing = is_capturing(*stream);
   const bool host_to_host = on_host(to) && on_host(from);
   const bool wait = !capturing && (request.synchronous ? on_host(to) || on_host(from) : host_to_host || to == Memory::pageable);
   const bool staged = !capturing && !wait && from == Memory::pageable;
 
   Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_MEMCPY;
   operation.writes_host = on_host(to);
-  const int device = stream->context.device;
-  std::optional<Direction> link;
-  if (on_host(from) && to == Memory::device) link = Direction::to_device;
-  if (from == Memory::device && on_host(to)) link = Direction::to_host;
-  const std::uint64_t bytes = request.width * request.height * request.depth;
   if (staged) {
     if (const CUresult result = wait_for(stream->last_host_write())) return result;
-    operation.run = [=, taken = stage(source.begin, read)] {
-      return touching({destination, Touch{}}, device, [&] {
-        std::optional<EngineUse> use;
-        if (link) use.emplace(device, *link, bytes);
-        copy_rows(request, destination.begin, reinterpret_cast<std::uintptr_t>(taken->data()));
-      });
+    const Touch& source = work->source();
+    operation.run = [work, taken = stage(source.begin, source.end - source.begin), &context = stream->context] {
+      return work->perform_staged(context, taken->data());
     };
   } else {
-    operation.run = [=] {
-      return touching({destination, source}, device, [&] {
-        std::optional<EngineUse> use;
-        if (link) use.emplace(device, *link, bytes);
-        copy_rows(request, destination.begin, source.begin);
-      });
-    };
+    operation.work = std::move(work);
   }
   return submit_and_wait(stream, std::move(operation), wait);
+}
+
+CUresult FillWork::make(const FillRequest& request, std::shared_ptr<FillWork>& work) {
+  work.reset();
+  if (request.width == 0 || request.height == 0) return CUDA_SUCCESS;
+  if (request.element != 1 && request.element != 2 && request.element != 4) return CUDA_ERROR_INVALID_VALUE;
+  if (request.address % request.element != 0) return CUDA_ERROR_INVALID_VALUE;
+  std::size_t row = 0, extent = 0;
+  const bool span_valid = !__builtin_mul_overflow(request.width, std::size_t{request.element}, &row) &&
+                          !__builtin_mul_overflow(request.pitch, request.height - 1, &extent) &&
+                          !__builtin_add_overflow(extent, row, &extent) && extent <= UINTPTR_MAX - request.address;
+  if (!span_valid) return CUDA_ERROR_INVALID_VALUE;
+  auto made = std::make_shared<FillWork>();
+  made->request_ = request;
+  made->destination_ = {request.address, request.address + extent, true, true};
+  if (const CUresult result = classify(made->destination_, made->memory_)) return result;
+  work = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult FillWork::perform(Context& context) const {
+  return touching({destination_, Touch{}}, context.device, [&] { fill_rows(request_); });
 }
 
 CUresult fill(const FillRequest& request) {
   StreamRef stream;
   if (const CUresult result = resolve_stream(request.stream, stream)) return result;
   if (request.synchronous && capture_forbids()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  if (request.width == 0 || request.height == 0) return CUDA_SUCCESS;
-  if (request.address % request.element != 0) return CUDA_ERROR_INVALID_VALUE;
-
-  std::size_t row = 0, extent = 0;
-  const bool span_valid = !__builtin_mul_overflow(request.width, std::size_t{request.element}, &row) &&
-                          !__builtin_mul_overflow(request.pitch, request.height - 1, &extent) &&
-                          !__builtin_add_overflow(extent, row, &extent) && extent <= UINTPTR_MAX - request.address;
-  if (!span_valid) return CUDA_ERROR_INVALID_VALUE;
-  const Touch destination{request.address, request.address + extent, true, true};
-  Memory memory{};
-  if (const CUresult result = classify(destination, memory)) return result;
-
+  std::shared_ptr<FillWork> work;
+  if (const CUresult result = FillWork::make(request, work)) return result;
+  if (!work) return CUDA_SUCCESS;
   Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_MEMSET;
-  operation.writes_host = on_host(memory);
-  operation.run = [=, device = stream->context.device] {
-    return touching({destination, Touch{}}, device, [&] { fill_rows(request); });
-  };
-  return submit_and_wait(stream, std::move(operation), request.synchronous && on_host(memory) && !is_capturing(*stream));
+  operation.writes_host = on_host(work->memory());
+  const bool wait = request.synchronous && operation.writes_host && !is_capturing(*stream);
+  operation.work = std::move(work);
+  return submit_and_wait(stream, std::move(operation), wait);
 }
 
 }  // namespace simgpu

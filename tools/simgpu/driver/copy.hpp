@@ -14,6 +14,12 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "tools/simgpu/driver/address_space.hpp"
+#include "tools/simgpu/driver/engines.hpp"
+#include "tools/simgpu/driver/work.hpp"
 
 namespace simgpu {
 
@@ -31,6 +37,33 @@ struct CopyRequest {
   bool synchronous = false;
 };
 CUresult copy(const CopyRequest& request);
+// The request that the driver's general form means. NOT_SUPPORTED for arrays.
+CUresult request_of(const CUDA_MEMCPY3D& shape, CopyRequest& request);
+
+// What an operand was when the copy was submitted.
+enum class Memory { device, pinned, managed, pageable };
+
+class CopyWork : public Work {
+ public:
+  // Checks the operands. SUCCESS with no work when there is nothing to copy.
+  static CUresult make(const CopyRequest& request, std::shared_ptr<CopyWork>& work);
+  CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEMCPY; }
+  CUresult perform(Context& context) const override { return perform_from(context, request_.source.address, source_); }
+  // With the source's bytes taken out of the program's hands before.
+  CUresult perform_staged(Context& context, const void* taken) const;
+
+  const CopyRequest& request() const { return request_; }
+  Memory to() const { return to_; }
+  Memory from() const { return from_; }
+  const Touch& source() const { return source_; }
+
+ private:
+  CUresult perform_from(Context& context, std::uintptr_t source, const Touch& read) const;
+
+  CopyRequest request_;
+  Touch destination_, source_;
+  Memory to_{}, from_{};
+};
 
 struct FillRequest {
   std::uintptr_t address = 0;
@@ -42,5 +75,19 @@ struct FillRequest {
   bool synchronous = false;
 };
 CUresult fill(const FillRequest& request);
+
+class FillWork : public Work {
+ public:
+  static CUresult make(const FillRequest& request, std::shared_ptr<FillWork>& work);
+  CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEMSET; }
+  CUresult perform(Context& context) const override;
+  const FillRequest& request() const { return request_; }
+  Memory memory() const { return memory_; }
+
+ private:
+  FillRequest request_;
+  Touch destination_;
+  Memory memory_{};
+};
 
 }  // namespace simgpu

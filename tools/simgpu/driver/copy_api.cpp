@@ -29,25 +29,10 @@ bool place_side(CUmemorytype type, const void* host, CUdeviceptr device, std::si
 
 CUresult shaped(const CUDA_MEMCPY3D* shape, CUstream stream, Form form) {
   if (!shape) return CUDA_ERROR_INVALID_VALUE;
-  const CUDA_MEMCPY3D& s = *shape;
   CopyRequest request;
-  request.width = s.WidthInBytes;
-  request.height = s.Height;
-  request.depth = s.Depth;
   request.stream = stream;
   request.synchronous = form == kSynchronous;
-  // A pitch or height of 0 means "as wide or high as the copy".
-  const std::size_t source_pitch = s.srcPitch ? s.srcPitch : s.WidthInBytes;
-  const std::size_t target_pitch = s.dstPitch ? s.dstPitch : s.WidthInBytes;
-  const bool pitches_valid = s.srcXInBytes + s.WidthInBytes <= source_pitch && s.dstXInBytes + s.WidthInBytes <= target_pitch;
-  if (s.Height * s.Depth > 1 && !pitches_valid) return CUDA_ERROR_INVALID_VALUE;
-  const bool linear_memory =
-      place_side(s.srcMemoryType, s.srcHost, s.srcDevice, source_pitch, s.srcHeight ? s.srcHeight : s.Height, request.source) &&
-      place_side(s.dstMemoryType, s.dstHost, s.dstDevice, target_pitch, s.dstHeight ? s.dstHeight : s.Height,
-                 request.destination);
-  if (!linear_memory) return CUDA_ERROR_NOT_SUPPORTED;
-  request.source.address += s.srcZ * request.source.slice + s.srcY * source_pitch + s.srcXInBytes;
-  request.destination.address += s.dstZ * request.destination.slice + s.dstY * target_pitch + s.dstXInBytes;
+  if (const CUresult result = request_of(*shape, request)) return result;
   return copy(request);
 }
 
@@ -110,6 +95,25 @@ CUresult memset_rows(CUdeviceptr address, std::size_t pitch, std::uint32_t value
 }
 
 }  // namespace
+
+CUresult request_of(const CUDA_MEMCPY3D& s, CopyRequest& request) {
+  request.width = s.WidthInBytes;
+  request.height = s.Height;
+  request.depth = s.Depth;
+  // A pitch or height of 0 means "as wide or high as the copy".
+  const std::size_t source_pitch = s.srcPitch ? s.srcPitch : s.WidthInBytes;
+  const std::size_t target_pitch = s.dstPitch ? s.dstPitch : s.WidthInBytes;
+  const bool pitches_valid = s.srcXInBytes + s.WidthInBytes <= source_pitch && s.dstXInBytes + s.WidthInBytes <= target_pitch;
+  if (s.Height * s.Depth > 1 && !pitches_valid) return CUDA_ERROR_INVALID_VALUE;
+  const bool linear_memory =
+      place_side(s.srcMemoryType, s.srcHost, s.srcDevice, source_pitch, s.srcHeight ? s.srcHeight : s.Height, request.source) &&
+      place_side(s.dstMemoryType, s.dstHost, s.dstDevice, target_pitch, s.dstHeight ? s.dstHeight : s.Height,
+                 request.destination);
+  if (!linear_memory) return CUDA_ERROR_NOT_SUPPORTED;
+  request.source.address += s.srcZ * request.source.slice + s.srcY * source_pitch + s.srcXInBytes;
+  request.destination.address += s.dstZ * request.destination.slice + s.dstY * target_pitch + s.dstXInBytes;
+  return CUDA_SUCCESS;
+}
 
 namespace impl {
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "tools/simgpu/driver/stream.hpp"
 
@@ -13,6 +14,7 @@ namespace simgpu {
 
 class Context;
 struct Capture;
+struct Node;
 
 struct Stamp {
   std::atomic<std::int64_t> nanos{0};  // CLOCK_MONOTONIC
@@ -31,8 +33,7 @@ struct Event {
 
   // Set when the last record was captured; guarded by capture_mutex().
   std::shared_ptr<Capture> capture;
-  const Stream* captured_on = nullptr;
-  std::size_t captured_at = 0;
+  std::vector<Node*> captured_after;
 };
 
 using EventRef = std::shared_ptr<Event>;

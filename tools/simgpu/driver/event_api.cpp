@@ -6,6 +6,7 @@
 #include "tools/simgpu/driver/capture.hpp"
 #include "tools/simgpu/driver/context.hpp"
 #include "tools/simgpu/driver/event.hpp"
+#include "tools/simgpu/driver/graph.hpp"
 #include "tools/simgpu/driver/registry.hpp"
 
 namespace simgpu {
@@ -22,7 +23,6 @@ EventRef find_event(CUevent handle) { return registry<Event>().find(handle); }
 Operation stamping(std::shared_ptr<Stamp> stamp) {
   Operation operation;
   operation.always = true;  // an event behind a fault still completes
-  operation.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
   operation.run = [stamp = std::move(stamp)] {
     stamp->nanos.store(now_nanos());
     return CUDA_SUCCESS;
@@ -30,13 +30,18 @@ Operation stamping(std::shared_ptr<Stamp> stamp) {
   return operation;
 }
 
-CUresult record(CUevent handle, CUstream stream_handle) {
+CUresult record(CUevent handle, CUstream stream_handle, bool external = false) {
   StreamRef stream;
   const EventRef event = find_event(handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult result = resolve_stream(stream_handle, stream)) return result;
   if (&stream->context != &event->context) return CUDA_ERROR_INVALID_HANDLE;
   CUresult result = CUDA_SUCCESS;
+  if (external && is_capturing(*stream)) {  // the graph records it at each launch
+    Operation operation;
+    operation.work = std::make_shared<EventWork>(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+    return submit(stream, std::move(operation));
+  }
   if (capture_event_record(*stream, *event, result)) return result;
 
   auto stamp = std::make_shared<Stamp>();
@@ -81,7 +86,9 @@ CUresult cuEventDestroy_v2(CUevent handle) { return registry<Event>().take(handl
 CUresult cuEventRecord(CUevent event, CUstream stream) { return record(event, stream); }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
-  return (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) != 0 ? CUDA_ERROR_INVALID_VALUE : record(event, stream);
+  return (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) != 0
+             ? CUDA_ERROR_INVALID_VALUE
+             : record(event, stream, (flags & CU_EVENT_RECORD_EXTERNAL) != 0);
 }
 
 CUresult cuEventQuery(CUevent handle) {
@@ -125,6 +132,11 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   if ((flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = resolve_stream(handle, stream)) return result;
   CUresult result = CUDA_SUCCESS;
+  if ((flags & CU_EVENT_WAIT_EXTERNAL) != 0 && is_capturing(*stream)) {  // the graph waits for it at each launch
+    Operation operation;
+    operation.work = std::make_shared<EventWork>(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+    return submit(stream, std::move(operation));
+  }
   if (active_captures.load(std::memory_order_acquire) != 0 && capture_event_wait(stream, *event, result)) return result;
   Point point;
   {
@@ -133,7 +145,6 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   }
   if (point.reached() || point.stream == stream) return CUDA_SUCCESS;  // nothing to wait for that order doesn't give
   Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
   operation.after.push_back(point);
   operation.run = [] { return CUDA_SUCCESS; };
   return submit(stream, std::move(operation));

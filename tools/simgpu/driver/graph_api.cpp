@@ -1,7 +1,8 @@
-// Capture and graphs as the program sees them. Graphs come from captures only: functions that add nodes are
-// not implemented.
+// Capture, and the shape of graphs: nodes, edges, clones.
 #include <algorithm>
+#include <cstdio>
 #include <utility>
+#include <vector>
 
 #include "impl.hpp"
 #include "tools/simgpu/driver/capture.hpp"
@@ -11,27 +12,39 @@
 namespace simgpu {
 namespace {
 
-CUgraphNode handle_of(const Node* node) { return reinterpret_cast<CUgraphNode>(const_cast<Node*>(node)); }
-
-CUresult instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long long flags) {
-  const auto graph = registry<Graph>().find(graph_handle);
-  if (!handle || !graph) return CUDA_ERROR_INVALID_VALUE;
-  auto exec = std::make_shared<GraphExec>();
-  exec->flags = flags;
-  {
-    const std::lock_guard lock(graph->mutex);
-    exec->nodes = graph->nodes;
+// Fills one of the driver's arrays: the count when there is no array, else up to its length.
+template <class Handle>
+void answer_list(const std::vector<Handle>& all, Handle* out, size_t* count) {
+  if (out) {
+    for (std::size_t i = 0; i < *count; ++i) out[i] = i < all.size() ? all[i] : nullptr;
+    *count = std::min(*count, all.size());
+  } else {
+    *count = all.size();
   }
-  *handle = reinterpret_cast<CUgraphExec>(exec.get());
-  registry<GraphExec>().add(std::move(exec));
+}
+
+CUresult answer_nodes(const std::vector<Node*>& nodes, CUgraphNode* out, size_t* count) {
+  std::vector<CUgraphNode> handles;
+  for (const Node* const node : nodes) handles.push_back(handle_of(node));
+  answer_list(handles, out, count);
   return CUDA_SUCCESS;
 }
 
-// A node's error ends the launch and faults the context, like that of an operation outside a graph.
-CUresult run_nodes(const GraphExec& exec, const Context& context) {
-  for (const auto& node : exec.nodes) {
-    if (const CUresult fault = context.fault()) return fault;
-    if (const CUresult result = node->run()) return result;
+// Adds or removes edges. Nothing changes when one of them can't be.
+CUresult change_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, size_t count, bool add) {
+  const GraphRef graph = registry<Graph>().find(handle);
+  if (!graph || (count != 0 && (!from || !to))) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(graph->mutex);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* const first = reinterpret_cast<const Node*>(from[i]);
+    const auto* const second = reinterpret_cast<const Node*>(to[i]);
+    if (first == second || !graph->contains(first) || !graph->contains(second)) return CUDA_ERROR_INVALID_VALUE;
+    if ((std::ranges::count(second->dependencies, first) != 0) == add) return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& dependencies = reinterpret_cast<Node*>(to[i])->dependencies;
+    if (add) dependencies.push_back(reinterpret_cast<Node*>(from[i]));
+    if (!add) std::erase(dependencies, reinterpret_cast<Node*>(from[i]));
   }
   return CUDA_SUCCESS;
 }
@@ -81,8 +94,14 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* statu
   const bool active = *status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
   if (id) *id = active ? capture->id : 0;
   if (graph) *graph = active ? reinterpret_cast<CUgraph>(capture->graph.get()) : nullptr;
-  if (dependencies) *dependencies = nullptr;  // nodes can't be added by hand, so nobody needs them
-  if (count) *count = 0;
+  if (active && graph) registry<Graph>().add(capture->graph);  // the program may add nodes to it now
+  static thread_local std::vector<CUgraphNode> handles;        // valid until the thread asks again
+  handles.clear();
+  if (active) {
+    for (const Node* const node : capture->branches[stream.get()]) handles.push_back(handle_of(node));
+  }
+  if (dependencies) *dependencies = handles.empty() ? nullptr : handles.data();
+  if (count) *count = handles.size();
   return CUDA_SUCCESS;
 }
 
@@ -104,61 +123,184 @@ CUresult cuGraphCreate(CUgraph* handle, unsigned int flags) {
 
 CUresult cuGraphDestroy(CUgraph handle) { return registry<Graph>().take(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 
-CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
-  const auto graph = registry<Graph>().find(handle);
-  if (!graph || !count) return CUDA_ERROR_INVALID_VALUE;
-  const std::lock_guard lock(graph->mutex);
-  if (nodes) {
-    for (std::size_t i = 0; i < *count; ++i) nodes[i] = i < graph->nodes.size() ? handle_of(graph->nodes[i].get()) : nullptr;
-    *count = std::min(*count, graph->nodes.size());
-  } else {
-    *count = graph->nodes.size();
+CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle, const CUgraphNode* dependencies,
+                                     const CUgraphEdgeData*, size_t count, CUstreamCaptureMode mode) {
+  StreamRef stream;
+  GraphRef graph = registry<Graph>().find(graph_handle);
+  if (!graph || (count != 0 && !dependencies)) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult result = resolve_stream(handle, stream)) return result;
+  std::vector<Node*> after;
+  {
+    const std::lock_guard lock(graph->mutex);
+    for (std::size_t i = 0; i < count; ++i) {
+      after.push_back(reinterpret_cast<Node*>(dependencies[i]));
+      if (!graph->contains(after.back())) return CUDA_ERROR_INVALID_VALUE;
+    }
   }
+  return begin_capture(stream, mode, std::move(graph), std::move(after));
+}
+
+CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* dependencies, size_t count, unsigned int flags) {
+  StreamRef stream;
+  if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (count != 0 && !dependencies)) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult result = resolve_stream(handle, stream)) return result;
+  std::vector<Node*> nodes;
+  for (std::size_t i = 0; i < count; ++i) nodes.push_back(reinterpret_cast<Node*>(dependencies[i]));
+  return update_dependencies(*stream, nodes, flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+}
+
+#if CUDA_VERSION >= 12030
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode* dependencies, const CUgraphEdgeData*, size_t count,
+                                              unsigned int flags) {
+  return impl::cuStreamUpdateCaptureDependencies(stream, dependencies, count, flags);
+}
+#endif
+
+CUresult cuGraphClone(CUgraph* clone_handle, CUgraph handle) {
+  const GraphRef graph = registry<Graph>().find(handle);
+  if (!graph || !clone_handle) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(graph->mutex);
+  GraphRef clone = graph->clone();
+  *clone_handle = reinterpret_cast<CUgraph>(clone.get());
+  registry<Graph>().add(std::move(clone));
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
-  return instantiate(exec, graph, flags);
+CUresult cuGraphNodeFindInClone(CUgraphNode* found, CUgraphNode original_handle, CUgraph clone_handle) {
+  const GraphRef clone = registry<Graph>().find(clone_handle);
+  const NodeRef original = registry<Node>().find(original_handle);
+  if (!found || !clone || !original) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(clone->mutex);
+  for (const NodeRef& node : clone->nodes()) {
+    if (node->cloned_from != original->id) continue;
+    *found = handle_of(node.get());
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
-  if (!params) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = instantiate(exec, graph, params->flags);
-  params->hErrNode_out = nullptr;
-  params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+CUresult cuGraphDestroyNode(CUgraphNode handle) {
+  const NodeRef node = registry<Node>().find(handle);
+  if (!node) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(node->graph.mutex);
+  node->graph.remove(*node);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
+  const NodeRef node = registry<Node>().find(handle);
+  if (!node || !type) return CUDA_ERROR_INVALID_VALUE;
+  *type = node->work->type();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
+  const GraphRef graph = registry<Graph>().find(handle);
+  if (!graph || !count) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(graph->mutex);
+  std::vector<Node*> all;
+  for (const NodeRef& node : graph->nodes()) all.push_back(node.get());
+  return answer_nodes(all, nodes, count);
+}
+
+CUresult cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
+  const GraphRef graph = registry<Graph>().find(handle);
+  if (!graph || !count) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(graph->mutex);
+  std::vector<Node*> roots;
+  for (const NodeRef& node : graph->nodes()) {
+    if (node->dependencies.empty()) roots.push_back(node.get());
+  }
+  return answer_nodes(roots, nodes, count);
+}
+
+CUresult cuGraphGetEdges(CUgraph handle, CUgraphNode* from, CUgraphNode* to, size_t* count) {
+  const GraphRef graph = registry<Graph>().find(handle);
+  if (!graph || !count || (from == nullptr) != (to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(graph->mutex);
+  std::vector<CUgraphNode> begins, ends;
+  for (const NodeRef& node : graph->nodes()) {
+    for (const Node* const dependency : node->dependencies) {
+      begins.push_back(handle_of(dependency));
+      ends.push_back(handle_of(node.get()));
+    }
+  }
+  size_t same = *count;
+  answer_list(begins, from, &same);
+  answer_list(ends, to, count);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetDependencies(CUgraphNode handle, CUgraphNode* dependencies, size_t* count) {
+  const NodeRef node = registry<Node>().find(handle);
+  if (!node || !count) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(node->graph.mutex);
+  return answer_nodes(node->dependencies, dependencies, count);
+}
+
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode handle, CUgraphNode* dependents, size_t* count) {
+  const NodeRef node = registry<Node>().find(handle);
+  if (!node || !count) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(node->graph.mutex);
+  return answer_nodes(node->graph.dependents(*node), dependents, count);
+}
+
+CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
+  return change_edges(graph, from, to, count, true);
+}
+
+CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
+  return change_edges(graph, from, to, count, false);
+}
+
+#if CUDA_VERSION >= 12030
+// Edges carry no data here: each waits for the whole node.
+CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, size_t* count) {
+  const CUresult result = impl::cuGraphGetEdges(graph, from, to, count);
+  if (result == CUDA_SUCCESS && data && from) std::fill_n(data, *count, CUgraphEdgeData{});
   return result;
 }
 
-CUresult cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char*, size_t) {
-  if (error_node) *error_node = nullptr;
-  return instantiate(exec, graph, 0);
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode* dependencies, CUgraphEdgeData* data, size_t* count) {
+  const CUresult result = impl::cuGraphNodeGetDependencies(node, dependencies, count);
+  if (result == CUDA_SUCCESS && data && dependencies) std::fill_n(data, *count, CUgraphEdgeData{});
+  return result;
 }
 
-CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
-  const auto exec = registry<GraphExec>().find(handle);
-  if (!exec || !flags) return CUDA_ERROR_INVALID_VALUE;
-  *flags = exec->flags;
-  return CUDA_SUCCESS;
+CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode* dependents, CUgraphEdgeData* data, size_t* count) {
+  const CUresult result = impl::cuGraphNodeGetDependentNodes(node, dependents, count);
+  if (result == CUDA_SUCCESS && data && dependents) std::fill_n(data, *count, CUgraphEdgeData{});
+  return result;
 }
 
-CUresult cuGraphExecDestroy(CUgraphExec handle) {
-  return registry<GraphExec>().take(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
+                                   size_t count) {
+  return change_edges(graph, from, to, count, true);
 }
 
-CUresult cuGraphUpload(CUgraphExec handle, CUstream) {
-  return registry<GraphExec>().find(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
+                                      size_t count) {
+  return change_edges(graph, from, to, count, false);
 }
+#endif
 
-CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
-  const auto exec = registry<GraphExec>().find(handle);
-  StreamRef stream;
-  if (!exec) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult result = resolve_stream(stream_handle, stream)) return result;
-  Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_GRAPH;
-  operation.writes_host = true;
-  operation.run = [exec, &context = stream->context] { return run_nodes(*exec, context); };
-  return submit(stream, std::move(operation));
+// The shape of the graph in Graphviz's language.
+CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned int) {
+  const GraphRef graph = registry<Graph>().find(handle);
+  if (!graph || !path) return CUDA_ERROR_INVALID_VALUE;
+  std::FILE* const file = std::fopen(path, "we");
+  if (!file) return CUDA_ERROR_OPERATING_SYSTEM;
+  std::fprintf(file, "digraph {\n");
+  const std::lock_guard lock(graph->mutex);
+  for (const NodeRef& node : graph->nodes()) {
+    const auto id = static_cast<unsigned long long>(node->id);
+    std::fprintf(file, "  n%llu [label=\"type %d\"];\n", id, static_cast<int>(node->work->type()));
+    for (const Node* const dependency : node->dependencies) {
+      std::fprintf(file, "  n%llu -> n%llu;\n", static_cast<unsigned long long>(dependency->id), id);
+    }
+  }
+  std::fprintf(file, "}\n");
+  return std::fclose(file) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 }  // namespace impl

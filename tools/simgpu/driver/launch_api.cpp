@@ -8,6 +8,7 @@
 #include "tools/simgpu/driver/capture.hpp"
 #include "tools/simgpu/driver/context.hpp"
 #include "tools/simgpu/driver/engines.hpp"
+#include "tools/simgpu/driver/launch.hpp"
 #include "tools/simgpu/driver/log.hpp"
 #include "tools/simgpu/driver/module.hpp"
 #include "tools/simgpu/driver/process.hpp"
@@ -16,12 +17,7 @@
 namespace simgpu {
 namespace {
 
-struct Shape {
-  SimDim3 grid, block;
-  unsigned dynamic_shared;
-};
-
-bool shape_valid(const Shape& s, const Function& function) {
+bool shape_valid(const LaunchShape& s, const Function& function) {
   const SimDim3 &g = s.grid, &b = s.block;
   if (g.x == 0 || g.y == 0 || g.z == 0 || b.x == 0 || b.y == 0 || b.z == 0) return false;
   if (g.x > 2147483647u || g.y > 65535 || g.z > 65535) return false;
@@ -66,45 +62,49 @@ SimTwin twin_of(Function& function) {
   return *function.twin;
 }
 
-CUresult run(SimTwin twin, const Function& function, const Shape& shape, std::vector<std::byte>& packed) {
-  std::vector<void*> pointers;
-  pointers.reserve(function.kernel.parameters.size());
-  for (const Parameter& p : function.kernel.parameters) pointers.push_back(packed.data() + p.offset);
-  const SimLaunch launch{shape.grid, shape.block, shape.dynamic_shared, static_cast<unsigned>(pointers.size()),
-                         pointers.data()};
-  twin(&launch);
-  return CUDA_SUCCESS;
-}
-
-CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters, void** extra) {
-  const auto function = registry<Function>().find(handle);
-  if (!function) return CUDA_ERROR_INVALID_HANDLE;
+CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream_handle, void** parameters, void** extra) {
   StreamRef stream;
   if (const CUresult result = resolve_stream(stream_handle, stream)) return result;
-  if (!shape_valid(shape, *function)) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<std::byte> packed;
-  if (!copy_parameters(*function, parameters, extra, packed)) return CUDA_ERROR_INVALID_VALUE;
-  const SimTwin twin = twin_of(*function);
-  if (!twin) return CUDA_ERROR_NOT_FOUND;
-
+  std::shared_ptr<KernelWork> work;
+  if (const CUresult result = KernelWork::make(handle, shape, parameters, extra, work)) return result;
+  const Context* const owner = work->function()->module->owner();
+  if (owner && owner != &stream->context) return CUDA_ERROR_INVALID_CONTEXT;
   Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_KERNEL;
   operation.writes_host = true;  // it may write pinned memory
-  operation.run = [=, packed = std::move(packed)]() mutable {
-    const LaunchTime time;
-    return run(twin, *function, shape, packed);
-  };
+  operation.work = std::move(work);
   return submit(stream, std::move(operation));
 }
 
 }  // namespace
+
+CUresult KernelWork::make(CUfunction handle, const LaunchShape& shape, void** parameters, void** extra,
+                          std::shared_ptr<KernelWork>& work) {
+  auto made = std::make_shared<KernelWork>();
+  made->function_ = registry<Function>().find(handle);
+  if (!made->function_) return CUDA_ERROR_INVALID_HANDLE;
+  if ((parameters && extra) || !shape_valid(shape, *made->function_)) return CUDA_ERROR_INVALID_VALUE;
+  made->shape_ = shape;
+  if (!copy_parameters(*made->function_, parameters, extra, made->packed_)) return CUDA_ERROR_INVALID_VALUE;
+  for (const Parameter& p : made->function_->kernel.parameters) made->pointers_.push_back(made->packed_.data() + p.offset);
+  made->twin_ = twin_of(*made->function_);
+  if (!made->twin_) return CUDA_ERROR_NOT_FOUND;
+  work = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult KernelWork::perform(Context&) const {
+  const LaunchTime time;
+  const SimLaunch launch{shape_.grid, shape_.block, shape_.dynamic_shared, static_cast<unsigned>(pointers_.size()),
+                         parameter_array()};
+  twin_(&launch);
+  return CUDA_SUCCESS;
+}
 
 namespace impl {
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                         unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream stream,
                         void** parameters, void** extra) {
-  if (parameters && extra) return CUDA_ERROR_INVALID_VALUE;
   return launch(function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared}, stream, parameters, extra);
 }
 
@@ -115,7 +115,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, uns
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
-  if (!config || (parameters && extra)) return CUDA_ERROR_INVALID_VALUE;
+  if (!config) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     // These would have to record events; the others only tune.
     const CUlaunchAttributeID id = config->attrs[i].id;
@@ -124,9 +124,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
       return CUDA_ERROR_NOT_SUPPORTED;
     }
   }
-  const Shape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
-                    {config->blockDimX, config->blockDimY, config->blockDimZ},
-                    config->sharedMemBytes};
+  const LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
+                          {config->blockDimX, config->blockDimY, config->blockDimZ},
+                          config->sharedMemBytes};
   return launch(function, shape, config->hStream, parameters, extra);
 }
 

@@ -119,7 +119,6 @@ CUresult free_in_stream(const StreamRef& stream, CUdeviceptr address) {
   }
   Operation operation;
   operation.always = true;  // a faulted context still gives its memory back
-  operation.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
   operation.run = [address] {
     std::unique_lock lock(memory_mutex());
     if (const Range* const range = address_space().find_base(address)) free_range(lock, *range, "cuMemFreeAsync");

@@ -95,7 +95,7 @@ void Stream::work() {
 void Stream::execute(Operation& operation) {
   for (const Point& point : operation.after) point.wait();
   if (context.fault() != CUDA_SUCCESS && !operation.always) return;
-  if (const CUresult result = operation.run()) context.set_fault(result);
+  if (const CUresult result = operation.work ? operation.work->perform(context) : operation.run()) context.set_fault(result);
 }
 
 CUresult resolve_stream(CUstream handle, StreamRef& stream) {

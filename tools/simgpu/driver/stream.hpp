@@ -12,6 +12,8 @@
 #include <mutex>
 #include <vector>
 
+#include "tools/simgpu/driver/work.hpp"
+
 namespace simgpu {
 
 class Context;
@@ -28,11 +30,12 @@ struct Point {
 };
 
 struct Operation {
-  // The work. An error faults the context (sticky). Not run on a faulted context unless `always`.
+  // What is done: `run`, or `work`, which a capture can take. An error faults the context (sticky). Not done on a faulted
+  // context unless `always`.
   std::function<CUresult()> run;
+  WorkRef work;
   bool always = false;
   bool writes_host = false;  // may write memory that a later pageable copy reads
-  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   std::vector<Point> after;  // other streams' positions to wait for first
 };
 

@@ -1,85 +1,14 @@
 // Streams as the program sees them.
-#include <atomic>
-#include <chrono>
-#include <thread>
+#include <memory>
 #include <utility>
 
 #include "impl.hpp"
-#include "tools/simgpu/driver/address_space.hpp"
-#include "tools/simgpu/driver/calls.hpp"
 #include "tools/simgpu/driver/capture.hpp"
 #include "tools/simgpu/driver/context.hpp"
+#include "tools/simgpu/driver/host_work.hpp"
 #include "tools/simgpu/driver/registry.hpp"
 
 namespace simgpu {
-namespace {
-
-// Runs a function of the program on a worker, where driver calls are not permitted.
-template <class Function>
-CUresult run_host_function(Function function) {
-  inside_host_function = true;
-  function();
-  inside_host_function = false;
-  return CUDA_SUCCESS;
-}
-
-template <class Value>
-bool condition_holds(Value now, Value wanted, unsigned condition) {
-  switch (condition) {
-    case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<std::make_signed_t<Value>>(now - wanted) >= 0;
-    case CU_STREAM_WAIT_VALUE_EQ: return now == wanted;
-    case CU_STREAM_WAIT_VALUE_AND: return (now & wanted) != 0;
-    default:  // NOR
-      return static_cast<Value>(~(now | wanted)) != 0;
-  }
-}
-
-// The word may be used for the moment of one access; false: the device faults.
-template <class Value, class Access>
-bool with_word(CUdeviceptr address, int device, bool write, Access access) {
-  const std::lock_guard lock(memory_mutex());
-  const Touch touch{address, address + sizeof(Value), write, true};
-  if (!address_space().permitted(touch, device)) return false;
-  access(std::atomic_ref<Value>(*reinterpret_cast<Value*>(address)));
-  return true;
-}
-
-template <class Value>
-CUresult wait_value(CUstream handle, CUdeviceptr address, Value value, unsigned flags) {
-  StreamRef stream;
-  if (const CUresult result = resolve_stream(handle, stream)) return result;
-  if (address % sizeof(Value) != 0 || address == 0) return CUDA_ERROR_INVALID_VALUE;
-  const unsigned condition = flags & 3u;
-  Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-  operation.run = [=, &context = stream->context] {
-    for (;;) {
-      bool holds = false;
-      const auto look = [&](auto word) { holds = condition_holds<Value>(word.load(), value, condition); };
-      if (!with_word<Value>(address, context.device, false, look)) return CUDA_ERROR_ILLEGAL_ADDRESS;
-      if (holds || context.fault() != CUDA_SUCCESS) return CUDA_SUCCESS;
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-  };
-  return submit(stream, std::move(operation));
-}
-
-template <class Value>
-CUresult write_value(CUstream handle, CUdeviceptr address, Value value) {
-  StreamRef stream;
-  if (const CUresult result = resolve_stream(handle, stream)) return result;
-  if (address % sizeof(Value) != 0 || address == 0) return CUDA_ERROR_INVALID_VALUE;
-  Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-  operation.run = [=, device = stream->context.device] {
-    const bool done = with_word<Value>(address, device, true, [&](auto word) { word.store(value); });
-    return done ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
-  };
-  return submit(stream, std::move(operation));
-}
-
-}  // namespace
-
 namespace impl {
 
 CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned int flags, int priority) {
@@ -165,9 +94,8 @@ CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
   if (!function) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = resolve_stream(handle, stream)) return result;
   Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_HOST;
   operation.writes_host = true;
-  operation.run = [=] { return run_host_function([&] { function(data); }); };
+  operation.work = std::make_shared<HostWork>(CUDA_HOST_NODE_PARAMS{function, data});
   return submit(stream, std::move(operation));
 }
 
@@ -181,25 +109,10 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* d
   operation.always = true;
   operation.writes_host = true;
   operation.run = [=, &context = stream->context] {
-    return run_host_function([&] { callback(handle, context.fault(), data); });
+    run_host_function([&] { callback(handle, context.fault(), data); });
+    return CUDA_SUCCESS;
   };
   return submit(stream, std::move(operation));
-}
-
-CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
-  return wait_value<std::uint32_t>(stream, addr, value, flags);
-}
-
-CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
-  return wait_value<std::uint64_t>(stream, addr, value, flags);
-}
-
-CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int) {
-  return write_value<std::uint32_t>(stream, addr, value);
-}
-
-CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int) {
-  return write_value<std::uint64_t>(stream, addr, value);
 }
 
 }  // namespace impl
