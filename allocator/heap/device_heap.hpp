@@ -280,21 +280,22 @@ class DeviceHeap {
       access = access_;
     }
     if (segment == nullptr) return failure(ErrorCode::out_of_memory, "host memory for bookkeeping");
-    auto filled = fill(*segment, size, access);
+    std::size_t mapped = 0;
+    auto filled = fill(*segment, size, access, mapped);
+    segment->base = segment->reservation.base();
     if (!filled) {
       gathered = gathered || segment->chunks.size() != 0;
-      source_.give_back(device_, segment->chunks.data(), segment->chunks.size());
-      destroy(segment);
+      tear_down(segment, mapped);
       return tl::unexpected(filled.error());
     }
-    segment->base = segment->reservation.base();
     segment->size = size;
     segment->small = small;
     segment->access = access;
     return segment;
   }
 
-  Result<void> fill(MappedSegment& segment, Bytes size, AccessMask access) {
+  // `mapped`: how many of its chunks are mapped, also after a failure.
+  Result<void> fill(MappedSegment& segment, Bytes size, AccessMask access, std::size_t& mapped) {
     for (Bytes left = size; left > Bytes{0};) {
       const Bytes wanted = left >= kLargeChunk ? kLargeChunk : kSmallChunk;
       if (!segment.chunks.has_room()) return failure(ErrorCode::out_of_memory, "host memory for bookkeeping");
@@ -306,18 +307,21 @@ class DeviceHeap {
     auto reserved = Reservation::reserve(driver_, size);
     if (!reserved) return tl::unexpected(reserved.error());
     segment.reservation = std::move(*reserved);
-    return map_chunks(driver_, segment.reservation.base(), segment.chunks.data(), segment.chunks.size(), access);
+    return map_chunks(driver_, segment.reservation.base(), segment.chunks.data(), segment.chunks.size(), access, mapped);
   }
 
-  // Unmaps a segment that the placement no longer knows and gives its chunks back. A chunk that the driver refuses to unmap
-  // stays where it is, with its address space, for the rest of the process: it must not reach anybody else.
-  void tear_down(MappedSegment* segment) {
+  void tear_down(MappedSegment* segment) { tear_down(segment, segment->chunks.size()); }
+
+  // Unmaps the first `mapped` chunks of a segment that the placement doesn't know and gives all its chunks back. A chunk that
+  // the driver refuses to unmap stays where it is, with its address space, for the rest of the process: it must not reach
+  // anybody else.
+  void tear_down(MappedSegment* segment, std::size_t mapped) {
     DevicePtr at = segment->base;
     const Chunk* chunks = segment->chunks.data();
     const std::size_t count = segment->chunks.size();
     std::size_t from = 0;  // unmapped from here on and not yet given back
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!unmap_chunks(driver_, at, chunks + i, 1)) {
+    for (std::size_t i = 0; i < mapped; ++i) {
+      if (!unmap_chunk(driver_, at, chunks[i])) {
         segment->reservation.leak();
         source_.give_back(device_, chunks + from, i - from);
         from = i + 1;

@@ -77,36 +77,21 @@ inline Result<void> set_access(const Driver& driver, DevicePtr base, Bytes size,
   return check(driver.mem_set_access(address(base), size.value, list, count), "cuMemSetAccess");
 }
 
-// Unmaps the first `count` chunks that lie one after the other from `base`. Goes on after an error and returns the first
-// one; `unmapped[i]`, if given, tells which chunks are really out.
-inline Result<void> unmap_chunks(const Driver& driver, DevicePtr base, const Chunk* chunks, std::size_t count,
-                                 bool* unmapped = nullptr) {
-  Result<void> result;
-  for (std::size_t i = 0; i < count; ++i) {
-    auto done = check(driver.mem_unmap(address(base), chunks[i].size.value), "cuMemUnmap");
-    if (unmapped != nullptr) unmapped[i] = done.has_value();
-    if (!done && result) result = done;
-    base = base + chunks[i].size;
-  }
-  return result;
+inline Result<void> unmap_chunk(const Driver& driver, DevicePtr at, const Chunk& chunk) {
+  return check(driver.mem_unmap(address(at), chunk.size.value), "cuMemUnmap");
 }
 
-// Maps `chunks` one after the other from `base` on and grants access to all of them in one call. On failure what was
-// mapped is unmapped again and the first error is returned.
-inline Result<void> map_chunks(const Driver& driver, DevicePtr base, const Chunk* chunks, std::size_t count, AccessMask mask) {
+// Maps `chunks` one after the other from `base` on and grants access to all of them in one call. On failure nothing is undone:
+// `mapped` tells how many are mapped, from the first on, and the caller unmaps them, which may fail for each by itself.
+inline Result<void> map_chunks(const Driver& driver, DevicePtr base, const Chunk* chunks, std::size_t count, AccessMask mask,
+                               std::size_t& mapped) {
   DevicePtr at = base;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (auto done = check(driver.mem_map(address(at), chunks[i].size.value, 0, chunks[i].handle, 0), "cuMemMap"); !done) {
-      (void)unmap_chunks(driver, base, chunks, i);
-      return done;
-    }
-    at = at + chunks[i].size;
+  for (mapped = 0; mapped < count; ++mapped) {
+    const Chunk& chunk = chunks[mapped];
+    if (auto done = check(driver.mem_map(address(at), chunk.size.value, 0, chunk.handle, 0), "cuMemMap"); !done) return done;
+    at = at + chunk.size;
   }
-  if (auto done = set_access(driver, base, at - base, mask); !done) {
-    (void)unmap_chunks(driver, base, chunks, count);
-    return done;
-  }
-  return {};
+  return set_access(driver, base, at - base, mask);
 }
 
 }  // namespace vramd

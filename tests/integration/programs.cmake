@@ -5,3 +5,11 @@ if(TARGET trainer AND TARGET replay AND TARGET vramd-trace AND NOT VRAMD_SANITIZ
   set_tests_properties(programs_simulated PROPERTIES LABELS integration TIMEOUT 120
     ENVIRONMENT "VRAMD_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/support;PYTHONDONTWRITEBYTECODE=1")
 endif()
+
+# What a GPU punishes, the simulated one does.
+if(TARGET crimes AND NOT VRAMD_SANITIZE)
+  add_test(NAME simgpu_crimes
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/integration/simgpu_crimes.py)
+  set_tests_properties(simgpu_crimes PROPERTIES LABELS integration TIMEOUT 120
+    ENVIRONMENT "VRAMD_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/support;PYTHONDONTWRITEBYTECODE=1")
+endif()

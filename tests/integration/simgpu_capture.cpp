@@ -110,6 +110,7 @@ TEST_CASE("simgpu: synchronising or freeing in a global capture is refused and i
   CHECK(graph == nullptr);
   CU_OK(cuStreamSynchronize(stream));
   CU_OK(cuMemFree(block));
+  expect_misuse({"call that a capture forbids"});
 }
 
 TEST_CASE("simgpu: a thread that exchanged its mode to relaxed may free during a capture") {
@@ -142,4 +143,5 @@ TEST_CASE("simgpu: the legacy stream can't be used while a blocking stream captu
   CHECK(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   CHECK(cuStreamBeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   CU_OK(cuMemFree(block));
+  expect_misuse({"call that a capture forbids"});
 }

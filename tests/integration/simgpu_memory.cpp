@@ -1,5 +1,7 @@
 // The simulated driver's memory: what a genuine driver keeps, refuses and punishes.
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "tests/support/simgpu_machine.hpp"
@@ -93,6 +95,7 @@ TEST_CASE("simgpu: a released handle is not a handle any more") {
   CHECK(cuMemRelease(stale) == CUDA_ERROR_INVALID_VALUE);
   CU_OK(cuMemRelease(fresh));
   CU_OK(cuMemAddressFree(address, 2 * kMiB));
+  expect_misuse({"release of a handle that is not there"});
 }
 
 TEST_CASE("simgpu: map, unmap and access refuse what a genuine driver refuses") {
@@ -124,6 +127,8 @@ TEST_CASE("simgpu: map, unmap and access refuse what a genuine driver refuses") 
   CU_OK(cuMemRelease(handle));
   CHECK(cuMemAddressFree(address, 8 * kMiB) == CUDA_ERROR_INVALID_VALUE);
   CU_OK(cuMemAddressFree(address, 16 * kMiB));
+  expect_misuse({"cuMemAddressFree of what is not a free reservation", "cuMemMap onto what is not an empty reservation",
+                 "cuMemSetAccess of what is not whole mappings", "cuMemUnmap of what is not whole mappings"});
 }
 
 TEST_CASE("simgpu: a hint for the address is honoured where it is free") {
@@ -157,6 +162,7 @@ TEST_CASE("simgpu: the GPU faults on memory without mapping or access, and the e
   if (mapped) CU_OK(cuMemUnmap(address, 2 * kMiB));
   CU_OK(cuMemRelease(handle));
   CU_OK(cuMemAddressFree(address, 2 * kMiB));
+  expect_misuse({"context faulted"});
 }
 
 TEST_CASE("simgpu: access may be read-only") {
@@ -177,6 +183,7 @@ TEST_CASE("simgpu: access may be read-only") {
   CU_OK(cuMemUnmap(address, 2 * kMiB));
   CU_OK(cuMemRelease(handle));
   CU_OK(cuMemAddressFree(address, 2 * kMiB));
+  expect_misuse({"context faulted"});
 }
 
 TEST_CASE("simgpu: double, interior and foreign frees are refused") {
@@ -189,6 +196,7 @@ TEST_CASE("simgpu: double, interior and foreign frees are refused") {
   CU_OK(cuMemFree(block));
   CHECK(cuMemFree(block) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemAlloc(&block, 0) == CUDA_ERROR_INVALID_VALUE);
+  expect_misuse({"free of memory that was not allocated"});
 }
 
 TEST_CASE("simgpu: copies stay inside their allocation and their kind of memory") {
@@ -303,6 +311,7 @@ TEST_CASE("simgpu: stream-ordered memory is freed when the stream gets there") {
   CU_OK(cuStreamSynchronize(stream));
   CHECK(free_memory() == before);
   CU_OK(cuStreamDestroy(stream));
+  expect_misuse({"free of memory that was not allocated"});
 }
 
 TEST_CASE("simgpu: 2D copies and memsets touch their rectangle only") {
@@ -341,11 +350,15 @@ TEST_CASE("simgpu: memory unmapped under running work is a fault, not a crash") 
   CU_OK(cuMemAddressReserve(&address, kSize, 0, 0, 0));
   CU_OK(cuMemMap(address, kSize, 0, handle, 0));
   CU_OK(allow(address, kSize, 0));
+  CUevent begun{};
+  CU_OK(cuEventCreate(&begun, CU_EVENT_DISABLE_TIMING));
+  CU_OK(cuEventRecord(begun, nullptr));
   CU_OK(cuMemsetD8Async(address, 1, kSize, nullptr));
-  while (__atomic_load_n(reinterpret_cast<const char*>(address), __ATOMIC_RELAXED) == 0) {
-  }
+  CU_OK(cuEventSynchronize(begun));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
   CU_OK(cuMemUnmap(address, kSize));
   CHECK(cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
   CU_OK(cuMemRelease(handle));
   CU_OK(cuMemAddressFree(address, kSize));
+  expect_misuse({"memory taken away while the GPU uses it", "context faulted"});
 }

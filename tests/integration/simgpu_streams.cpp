@@ -163,6 +163,7 @@ TEST_CASE("simgpu: driver calls are not permitted inside a host function") {
   CU_OK(cuLaunchHostFunc(nullptr, call, &answer));
   CU_OK(cuCtxSynchronize());
   CHECK(answer == CUDA_ERROR_NOT_PERMITTED);
+  expect_misuse({"driver call inside a host function"});
 }
 
 TEST_CASE("simgpu: a destroyed stream finishes its work, and its handle is refused") {
@@ -175,6 +176,7 @@ TEST_CASE("simgpu: a destroyed stream finishes its work, and its handle is refus
   CHECK(cuStreamSynchronize(stream) == CUDA_ERROR_INVALID_HANDLE);
   CU_OK(cuCtxSynchronize());
   CHECK(ran == 100);
+  expect_misuse({"use of a stream that is not there"});
 }
 
 TEST_CASE("simgpu: a context that isn't there is told") {

@@ -165,4 +165,5 @@ TEST_CASE("simgpu: a context may be reset while threads allocate, fill and free 
   CUdeviceptr address{};
   CU_OK(cuMemAlloc(&address, 1024 * kMiB));
   CU_OK(cuMemFree(address));
+  simgpu_forget_misuse();  // resetting under running work is misuse; how often it hits is open
 }

@@ -61,7 +61,7 @@ class Stand:
         clean = {k: v for k, v in os.environ.items()
                  if not k.startswith(("VRAMD_", "SIM_", "CUDA_")) and k not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
         self.base = dict(clean, SIM_NAME=f"test-{os.getpid()}-{self.folder.name[-6:]}", SIM_DIR=str(self.folder),
-                         SIM_PROFILE=profile, SIM_DEVICES=str(devices))
+                         SIM_PROFILE=profile, SIM_DEVICES=str(devices), SIM_PROTECT="1")
         if capacity_mb:
             self.base["SIM_CAPACITY_MB"] = str(capacity_mb)
 
@@ -139,12 +139,14 @@ class Stand:
         return subprocess.Popen([str(c) for c in command], env=self.environment(**options), text=True,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def run(self, *command, expect=0, active=None, **options):
-        """Runs a job to its end. active: whether the shim must have served it (default: if it is preloaded)."""
+    def run(self, *command, expect=0, active=None, misuse=False, **options):
+        """Runs a job to its end. active: whether the shim must have served it (default: if it is preloaded). misuse: whether the
+        simulated driver is to report any."""
         result = subprocess.run([str(c) for c in command], env=self.environment(**options), text=True, capture_output=True,
                                 timeout=120)
         text = f"{' '.join(map(str, command))}: exit {result.returncode}\n{result.stdout}\n{result.stderr}"
         check(result.returncode == expect, f"expected exit {expect}: {text}")
+        check(("simgpu: misuse:" in result.stderr) == misuse, f"misuse of the driver: expected {misuse}: {text}")
         if active is None:
             active = options.get("shim", True)
         check((ACTIVE in result.stderr) == active, f"shim active: expected {active}: {text}")

@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/misuse.hpp"
 #include "tests/support/own_machine.hpp"
 
 #define CU_OK(call) REQUIRE((call) == CUDA_SUCCESS)

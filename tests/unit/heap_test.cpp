@@ -215,6 +215,19 @@ TEST_CASE("DeviceHeap: a chunk that cannot be unmapped is never given back") {
   CHECK(f.fake.reservations.size() == 1);
 }
 
+TEST_CASE("DeviceHeap: a chunk that cannot be unmapped while growing is rolled back is never given back") {
+  for (const char* call : {"map", "set_access"}) {
+    INFO(call);
+    Fixture f;
+    f.fake.faults[call] = {call[0] == 'm' ? 3 : 1, CUDA_ERROR_NOT_READY};
+    f.fake.faults["unmap"] = {2, CUDA_ERROR_UNKNOWN};
+    CHECK(!f.heap.allocate(100_MiB, &kContext));
+    CHECK(f.source.returned == f.source.acquired - 1);
+    CHECK(f.fake.mappings.size() == 1);
+    CHECK(f.fake.reservations.size() == 1);
+  }
+}
+
 TEST_CASE("DeviceHeap: the blocks of a context that is gone are dropped, others stay") {
   Fixture f(4_GiB, {0_B});
   const int other = 2;

@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <iterator>
 
+#include "tools/simgpu/driver/guard.hpp"
 #include "tools/simgpu/driver/log.hpp"
+#include "tools/simgpu/driver/settings.hpp"
 
 namespace simgpu {
 namespace {
@@ -100,6 +102,62 @@ bool AddressSpace::reserved(std::uintptr_t begin, std::uintptr_t end) const {
   return begin < base + size && end <= base + size;
 }
 
+bool AddressSpace::add_area(std::uintptr_t base, std::size_t size, int protection) {
+  areas_[base] = {base, size, PROT_NONE, 0};
+  return set_protection(base, protection);
+}
+
+bool AddressSpace::set_protection(std::uintptr_t base, int protection) {
+  const auto found = areas_.find(base);
+  if (found == areas_.end()) return false;
+  Area& area = found->second;
+  area.protection = protection;
+  return area.users != 0 || ::mprotect(reinterpret_cast<void*>(base), area.size, protection) == 0;
+}
+
+const Area* AddressSpace::find_area(std::uintptr_t address) {
+  const auto next = areas_.upper_bound(address);
+  if (next == areas_.begin()) return nullptr;
+  const Area& area = std::prev(next)->second;
+  return address - area.base < area.size ? &area : nullptr;
+}
+
+bool AddressSpace::open(std::uintptr_t base) {
+  const auto found = areas_.find(base);
+  if (found == areas_.end()) return false;
+  Area& area = found->second;
+  if (area.users++ != 0) return true;
+  if (::mprotect(reinterpret_cast<void*>(base), area.size, PROT_READ | PROT_WRITE) == 0) return true;
+  --area.users;
+  return false;
+}
+
+void AddressSpace::close(std::uintptr_t base) {
+  const auto found = areas_.find(base);
+  if (found == areas_.end() || found->second.users == 0 || --found->second.users != 0) return;
+  ::mprotect(reinterpret_cast<void*>(base), found->second.size, found->second.protection);
+}
+
+void AddressSpace::open_span(std::uintptr_t begin, std::uintptr_t end) {
+  if (!settings().protect) return;
+  for (std::uintptr_t at = begin; at < end;) {
+    const Area* const area = find_area(at);
+    if (!area) return;
+    open(area->base);
+    at = area->base + area->size;
+  }
+}
+
+void AddressSpace::close_span(std::uintptr_t begin, std::uintptr_t end) {
+  if (!settings().protect) return;
+  for (std::uintptr_t at = begin; at < end;) {
+    const Area* const area = find_area(at);
+    if (!area) return;
+    close(area->base);
+    at = area->base + area->size;
+  }
+}
+
 bool AddressSpace::permitted(const Touch& touch, int device) {
   std::uintptr_t at = touch.begin;
   while (at < touch.end) {
@@ -126,18 +184,23 @@ bool AddressSpace::begin_touching(Busy& busy, int device) {
   for (const Touch& touch : busy.touches) {
     if (!permitted(touch, device)) return false;
   }
+  for (const Touch& touch : busy.touches) open_span(touch.begin, touch.end);
   busy_.push_back(&busy);
   return true;
 }
 
 bool AddressSpace::end_touching(Busy& busy) {
   std::erase(busy_, &busy);
+  for (const Touch& touch : busy.touches) close_span(touch.begin, touch.end);
   if (busy.torn) untouched_.notify_all();
   return !busy.torn;
 }
 
 void AddressSpace::wait_untouched(std::unique_lock<std::mutex>& lock, std::uintptr_t begin, std::uintptr_t end,
                                   const char* call) {
+  for (KernelRun* const run : kernel_runs()) {
+    if (run->lose(begin, end)) misuse("memory taken away while a kernel uses it", std::string(call) + " of " + hex(begin));
+  }
   const auto overlaps = [&](const Busy* busy) {
     return std::ranges::any_of(busy->touches, [&](const Touch& t) { return t.begin < end && begin < t.end; });
   };

@@ -69,6 +69,14 @@ struct Busy {
   bool torn = false;  // somebody took the memory away meanwhile
 };
 
+// A chunk as it is mapped into the process: what is opened and closed to the processor as a whole (guard.hpp).
+struct Area {
+  std::uintptr_t base = 0;
+  std::size_t size = 0;
+  int protection = 0;  // mmap's, while nobody needs it open
+  unsigned users = 0;  // operations of the GPU that need it open
+};
+
 class AddressSpace {
  public:
   // Reserves address space without memory behind it. 0 when there is none.
@@ -87,6 +95,17 @@ class AddressSpace {
   // Puts a reservation without memory or access over the range again.
   static bool blank(std::uintptr_t base, std::size_t size);
 
+  // Areas. `protection` is what the processor may do while the GPU doesn't use the memory.
+  bool add_area(std::uintptr_t base, std::size_t size, int protection);
+  bool set_protection(std::uintptr_t base, int protection);
+  void remove_area(std::uintptr_t base) { areas_.erase(base); }
+  const Area* find_area(std::uintptr_t address);
+  // Counted. open() is false when the kernel refuses; close() of an area that is gone does nothing.
+  bool open(std::uintptr_t base);
+  void close(std::uintptr_t base);
+  void open_span(std::uintptr_t begin, std::uintptr_t end);
+  void close_span(std::uintptr_t begin, std::uintptr_t end);
+
   // Whether a device may touch the whole span now.
   bool permitted(const Touch& touch, int device);
 
@@ -101,6 +120,7 @@ class AddressSpace {
  private:
   std::map<std::uintptr_t, Range> ranges_;
   std::map<std::uintptr_t, std::size_t> reservations_;
+  std::map<std::uintptr_t, Area> areas_;
   std::vector<Busy*> busy_;
   std::condition_variable untouched_;
   std::uint64_t next_buffer_id_ = 1;

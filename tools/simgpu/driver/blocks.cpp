@@ -15,7 +15,10 @@ namespace {
 constexpr std::size_t kPoisonLimit = 32u << 20;
 
 void poison(std::uintptr_t base, std::size_t size) {
-  if (settings().poison && size <= kPoisonLimit) std::memset(reinterpret_cast<void*>(base), 0xDB, size);
+  if (!settings().poison || size > kPoisonLimit) return;
+  address_space().open_span(base, base + size);
+  std::memset(reinterpret_cast<void*>(base), 0xDB, size);
+  address_space().close_span(base, base + size);
 }
 
 std::size_t class_of(std::size_t size) {
@@ -153,8 +156,9 @@ std::uintptr_t Blocks::map_whole(Chunk& chunk) {
   const std::uintptr_t base = space_.reserve(info.size, kGranularity, 0);
   if (!base) return 0;
   const bool mapped = control().files().map(info.place, info.offset, base, info.size) &&
-                      ::mprotect(reinterpret_cast<void*>(base), info.size, PROT_READ | PROT_WRITE) == 0;
+                      space_.add_area(base, info.size, settings().protect ? PROT_NONE : PROT_READ | PROT_WRITE);
   if (!mapped) {
+    space_.remove_area(base);
     space_.release(base, info.size);
     return 0;
   }
@@ -163,6 +167,7 @@ std::uintptr_t Blocks::map_whole(Chunk& chunk) {
 }
 
 void Blocks::unmap_whole(Chunk& chunk, std::uintptr_t base) {
+  space_.remove_area(base);
   space_.release(base, chunk.info.size);
   chunks_.remove_mapping(chunk);
 }

@@ -23,13 +23,16 @@ extern std::atomic<ProcessState> process_state;
 // True on a worker thread while it runs a host function: driver calls are not permitted there.
 extern thread_local bool inside_host_function;
 
+// Where the program called the driver: of the call that this thread is in, or of the submission that this worker executes.
+extern thread_local const void* call_site;
+
 // True while a _ptsz or _ptds export runs: stream 0 then means the thread's own default stream.
 extern thread_local bool per_thread_default_stream;
 
 enum CallTraits : unsigned { kPlain = 0, kBeforeInit = 1, kPerThread = 2 };
 
 // Counts the call. False: answer `result` without running the implementation.
-bool enter_call(unsigned function, CallTraits traits, CUresult& result);
+bool enter_call(unsigned function, CallTraits traits, const void* caller, CUresult& result);
 CUresult leave_call(unsigned function, CUresult result);
 CUresult missing_call(unsigned function);
 

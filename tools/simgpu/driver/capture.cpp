@@ -5,6 +5,7 @@
 
 #include "tools/simgpu/driver/context.hpp"
 #include "tools/simgpu/driver/event.hpp"
+#include "tools/simgpu/driver/log.hpp"
 
 namespace simgpu {
 
@@ -106,6 +107,7 @@ bool capture_operation(Stream& stream, Operation& operation, CUresult& result) {
     other->capture->invalid = implicit = true;
   }
   result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (implicit) misuse("call that a capture forbids", "on the legacy default stream");
   return implicit;
 }
 
@@ -159,6 +161,7 @@ bool capture_forbids() {
     const bool global = capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (own || global) capture->invalid = forbidden = true;
   }
+  if (forbidden) misuse("call that a capture forbids", "");
   return forbidden;
 }
 
@@ -167,6 +170,7 @@ bool capture_forbids_wait(Stream& stream) {
   const std::lock_guard lock(capture_mutex());
   if (!stream.capture) return false;
   stream.capture->invalid = true;
+  misuse("call that a capture forbids", "of a stream that captures");
   return true;
 }
 

@@ -49,6 +49,11 @@ void Context::set_fault(CUresult error) {
   misuse("context faulted", "error " + std::to_string(error) + " on device " + std::to_string(device));
 }
 
+bool Context::has_peer(int other) const {
+  const std::lock_guard lock(state_mutex);
+  return peers.contains(other);
+}
+
 CUresult Context::activate() {
   if (const CUresult result = control().charge_context(static_cast<int>(place_of(device)), settings().context_bytes))
     return result;

@@ -47,8 +47,11 @@ class Context {
   // Positions that an operation on the stream must wait for because of the legacy default stream.
   std::vector<Point> implicit_order(const Stream& stream);
 
-  // Guarded by the mutex of their users: limits and peers change rarely and are copied out whole.
-  std::mutex state_mutex;
+  // Whether memory of the device is accessible by cuCtxEnablePeerAccess.
+  bool has_peer(int other) const;
+
+  // Guards the two below: they change rarely.
+  mutable std::mutex state_mutex;
   std::map<int, std::size_t> limits;
   std::set<int> peers;  // device ordinals whose memory this context may access
 

@@ -84,10 +84,22 @@ void fill_rows(const FillRequest& request) {
   }
 }
 
-// A copy of what the source spans, taken now.
-std::shared_ptr<std::vector<char>> stage(std::uintptr_t source, std::size_t extent) {
+// A copy whose source was read at submission.
+class StagedCopy : public Work {
+ public:
+  StagedCopy(std::shared_ptr<CopyWork> copy, std::vector<char> taken) : copy_(std::move(copy)), taken_(std::move(taken)) {}
+  CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEMCPY; }
+  std::string label() const override { return copy_->label(); }
+  CUresult perform(Context& context) const override { return copy_->perform_staged(context, taken_.data()); }
+
+ private:
+  const std::shared_ptr<CopyWork> copy_;
+  const std::vector<char> taken_;
+};
+
+std::vector<char> stage(std::uintptr_t source, std::size_t extent) {
   const auto* const bytes = reinterpret_cast<const char*>(source);
-  return std::make_shared<std::vector<char>>(bytes, bytes + extent);
+  return {bytes, bytes + extent};
 }
 
 CUresult submit_and_wait(const StreamRef& stream, Operation operation, bool wait) {
@@ -113,6 +125,13 @@ CUresult CopyWork::make(const CopyRequest& request, std::shared_ptr<CopyWork>& w
   if (const CUresult result = classify(made->source_, made->from_)) return result;
   work = std::move(made);
   return CUDA_SUCCESS;
+}
+
+std::string CopyWork::label() const {
+  const char* const way = on_host(from_) ? (on_host(to_) ? "host to host" : "host to device")
+                          : on_host(to_) ? "device to host"
+                                         : "device to device";
+  return std::string("copy ") + way + " " + std::to_string(request_.width * request_.height * request_.depth);
 }
 
 CUresult CopyWork::perform_from(Context& context, std::uintptr_t source, const Touch& read) const {
@@ -147,9 +166,7 @@ CUresult copy(const CopyRequest& request) {
   if (staged) {
     if (const CUresult result = wait_for(stream->last_host_write())) return result;
     const Touch& source = work->source();
-    operation.run = [work, taken = stage(source.begin, source.end - source.begin), &context = stream->context] {
-      return work->perform_staged(context, taken->data());
-    };
+    operation.work = std::make_shared<StagedCopy>(work, stage(source.begin, source.end - source.begin));
   } else {
     operation.work = std::move(work);
   }

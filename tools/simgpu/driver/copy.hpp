@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "tools/simgpu/driver/address_space.hpp"
 #include "tools/simgpu/driver/engines.hpp"
@@ -48,6 +49,7 @@ class CopyWork : public Work {
   // Checks the operands. SUCCESS with no work when there is nothing to copy.
   static CUresult make(const CopyRequest& request, std::shared_ptr<CopyWork>& work);
   CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEMCPY; }
+  std::string label() const override;
   CUresult perform(Context& context) const override { return perform_from(context, request_.source.address, source_); }
   // With the source's bytes taken out of the program's hands before.
   CUresult perform_staged(Context& context, const void* taken) const;
@@ -80,6 +82,7 @@ class FillWork : public Work {
  public:
   static CUresult make(const FillRequest& request, std::shared_ptr<FillWork>& work);
   CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEMSET; }
+  std::string label() const override { return "fill " + std::to_string(request_.width * request_.height * request_.element); }
   CUresult perform(Context& context) const override;
   const FillRequest& request() const { return request_; }
   Memory memory() const { return memory_; }

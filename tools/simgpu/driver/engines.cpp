@@ -11,6 +11,11 @@ namespace {
 
 std::atomic<std::uint64_t> moved[kDirections];
 
+std::atomic<std::int64_t>& launch_nanos() {
+  static std::atomic<std::int64_t> nanos{static_cast<std::int64_t>(settings().launch_us * 1000)};
+  return nanos;
+}
+
 std::int64_t now() {
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC, &time);
@@ -37,8 +42,10 @@ EngineUse::~EngineUse() {
   if (end_ != 0) sleep_until(end_);
 }
 
+void set_launch_us(double microseconds) { launch_nanos().store(static_cast<std::int64_t>(microseconds * 1000)); }
+
 LaunchTime::LaunchTime() {
-  if (settings().time) end_ = now() + static_cast<std::int64_t>(settings().launch_us * 1000);
+  if (settings().time) end_ = now() + launch_nanos().load(std::memory_order_relaxed);
 }
 
 LaunchTime::~LaunchTime() {

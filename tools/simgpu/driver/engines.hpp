@@ -32,7 +32,8 @@ class EngineUse {
   std::int64_t end_ = 0;  // 0: no time is kept
 };
 
-// With SIM_TIME=1 makes its scope last at least SIM_LAUNCH_US: a kernel's duration.
+// With SIM_TIME=1 makes its scope last at least SIM_LAUNCH_US, or what set_launch_us() said since: a kernel's duration.
+void set_launch_us(double microseconds);
 class LaunchTime {
  public:
   LaunchTime();

@@ -7,6 +7,7 @@
 #include "tools/simgpu/driver/context.hpp"
 #include "tools/simgpu/driver/event.hpp"
 #include "tools/simgpu/driver/graph.hpp"
+#include "tools/simgpu/driver/log.hpp"
 #include "tools/simgpu/driver/registry.hpp"
 
 namespace simgpu {
@@ -18,7 +19,11 @@ std::int64_t now_nanos() {
   return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
-EventRef find_event(CUevent handle) { return registry<Event>().find(handle); }
+EventRef find_event(CUevent handle) {
+  EventRef event = registry<Event>().find(handle);
+  if (!event) misuse("use of an event that is not there", "");
+  return event;
+}
 
 Operation stamping(std::shared_ptr<Stamp> stamp) {
   Operation operation;
@@ -35,7 +40,10 @@ CUresult record(CUevent handle, CUstream stream_handle, bool external = false) {
   const EventRef event = find_event(handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult result = resolve_stream(stream_handle, stream)) return result;
-  if (&stream->context != &event->context) return CUDA_ERROR_INVALID_HANDLE;
+  if (&stream->context != &event->context) {
+    misuse("event of another context recorded", "");
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
   CUresult result = CUDA_SUCCESS;
   if (external && is_capturing(*stream)) {  // the graph records it at each launch
     Operation operation;
@@ -81,7 +89,9 @@ CUresult cuEventCreate(CUevent* handle, unsigned int flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventDestroy_v2(CUevent handle) { return registry<Event>().take(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; }
+CUresult cuEventDestroy_v2(CUevent handle) {
+  return find_event(handle) && registry<Event>().take(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
 
 CUresult cuEventRecord(CUevent event, CUstream stream) { return record(event, stream); }
 

@@ -7,14 +7,14 @@
 #define SIMGPU_EXPORT extern "C" __attribute__((visibility("default")))
 // No exception leaves an exported function; the only ones to expect come from memory that the host doesn't
 // have.
-#define SIMGPU_CALL(index, traits, expression)                             \
-  CUresult result_ = CUDA_SUCCESS;                                         \
-  if (!simgpu::enter_call(index, simgpu::traits, result_)) return result_; \
-  try {                                                                    \
-    result_ = simgpu::expression;                                          \
-  } catch (...) {                                                          \
-    result_ = CUDA_ERROR_OPERATING_SYSTEM;                                 \
-  }                                                                        \
+#define SIMGPU_CALL(index, traits, expression)                                                          \
+  CUresult result_ = CUDA_SUCCESS;                                                                      \
+  if (!simgpu::enter_call(index, simgpu::traits, __builtin_return_address(0), result_)) return result_; \
+  try {                                                                                                 \
+    result_ = simgpu::expression;                                                                       \
+  } catch (...) {                                                                                       \
+    result_ = CUDA_ERROR_OPERATING_SYSTEM;                                                              \
+  }                                                                                                     \
   return simgpu::leave_call(index, result_);
 #define SIMGPU_MISSING(index) return simgpu::missing_call(index);
 

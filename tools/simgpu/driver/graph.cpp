@@ -9,6 +9,7 @@
 #include "tools/simgpu/driver/copy.hpp"
 #include "tools/simgpu/driver/log.hpp"
 #include "tools/simgpu/driver/registry.hpp"
+#include "tools/simgpu/driver/timeline.hpp"
 
 namespace simgpu {
 namespace {
@@ -43,7 +44,7 @@ CUresult run_nodes(const GraphExec::Nodes& nodes, Context& launcher) {
              "node type " + std::to_string(node.work->type()));
       return CUDA_ERROR_ILLEGAL_ADDRESS;
     }
-    if (const CUresult result = node.work->perform(context)) return result;
+    if (const CUresult result = perform_noted(*node.work, context)) return result;
   }
   return CUDA_SUCCESS;
 }

@@ -17,6 +17,7 @@ class HostWork : public Work {
  public:
   explicit HostWork(const CUDA_HOST_NODE_PARAMS& params) : params_(params) {}
   CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_HOST; }
+  std::string label() const override { return "host function"; }
   CUresult perform(Context&) const override {
     run_host_function([&] { params_.fn(params_.userData); });
     return CUDA_SUCCESS;

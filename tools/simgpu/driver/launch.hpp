@@ -23,6 +23,7 @@ class KernelWork : public Work {
   static CUresult make(CUfunction handle, const LaunchShape& shape, void** parameters, void** extra,
                        std::shared_ptr<KernelWork>& work);
   CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_KERNEL; }
+  std::string label() const override { return function_->kernel.name; }
   CUresult perform(Context& context) const override;
 
   const std::shared_ptr<Function>& function() const { return function_; }

@@ -8,6 +8,7 @@
 #include "tools/simgpu/driver/capture.hpp"
 #include "tools/simgpu/driver/context.hpp"
 #include "tools/simgpu/driver/engines.hpp"
+#include "tools/simgpu/driver/guard.hpp"
 #include "tools/simgpu/driver/launch.hpp"
 #include "tools/simgpu/driver/log.hpp"
 #include "tools/simgpu/driver/module.hpp"
@@ -68,7 +69,10 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream_han
   std::shared_ptr<KernelWork> work;
   if (const CUresult result = KernelWork::make(handle, shape, parameters, extra, work)) return result;
   const Context* const owner = work->function()->module->owner();
-  if (owner && owner != &stream->context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (owner && owner != &stream->context) {
+    misuse("kernel of another context launched", work->function()->kernel.name);
+    return CUDA_ERROR_INVALID_CONTEXT;
+  }
   Operation operation;
   operation.writes_host = true;  // it may write pinned memory
   operation.work = std::move(work);
@@ -92,12 +96,12 @@ CUresult KernelWork::make(CUfunction handle, const LaunchShape& shape, void** pa
   return CUDA_SUCCESS;
 }
 
-CUresult KernelWork::perform(Context&) const {
+CUresult KernelWork::perform(Context& context) const {
   const LaunchTime time;
   const SimLaunch launch{shape_.grid, shape_.block, shape_.dynamic_shared, static_cast<unsigned>(pointers_.size()),
                          parameter_array()};
-  twin_(&launch);
-  return CUDA_SUCCESS;
+  KernelRun guarded(context, function_->kernel.name.c_str());
+  return guarded.run([&] { twin_(&launch); });
 }
 
 namespace impl {

@@ -1,16 +1,19 @@
 #include "tools/simgpu/driver/log.hpp"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 
 #include "tools/simgpu/driver/calls.hpp"
 #include "tools/simgpu/driver/engines.hpp"
 #include "tools/simgpu/driver/settings.hpp"
+#include "tools/simgpu/driver/timeline.hpp"
 
 namespace simgpu {
 namespace {
@@ -40,15 +43,27 @@ std::FILE* log_file() {
   return file;
 }
 
-std::string counts_path() {
-  std::string path = settings().counts_path;
+// " at program+0x12 (function)": where the driver was called, if that is known.
+std::string site_text() {
+  Dl_info info{};
+  if (!call_site || ::dladdr(call_site, &info) == 0 || !info.dli_fname) return "";
+  const char* const slash = std::strrchr(info.dli_fname, '/');
+  char text[512];
+  const auto offset = static_cast<const char*>(call_site) - static_cast<const char*>(info.dli_fbase);
+  std::snprintf(text, sizeof text, " at %s+0x%tx%s%s%s", slash ? slash + 1 : info.dli_fname, offset, info.dli_sname ? " (" : "",
+                info.dli_sname ? info.dli_sname : "", info.dli_sname ? ")" : "");
+  return text;
+}
+
+// "%p" in a path becomes the pid.
+std::string for_this_process(std::string path) {
   const std::size_t at = path.find("%p");
   if (at != std::string::npos) path.replace(at, 2, std::to_string(::getpid()));
   return path;
 }
 
 void write_counts() {
-  const std::string path = counts_path();
+  const std::string path = for_this_process(settings().counts_path);
   if (path.empty()) return;
   std::FILE* file = std::fopen(path.c_str(), "we");
   if (!file) {
@@ -93,25 +108,44 @@ void log_line(const char* format, ...) {
 }
 
 void misuse(const char* kind, const std::string& detail) {
+  const std::string where = detail + site_text();
   {
     const std::lock_guard lock(misuses().mutex);
     MisuseCount& seen = misuses().by_kind[kind];
-    if (seen.count++ == 0) seen.first = detail;
+    if (seen.count++ == 0) seen.first = where;
   }
   if (settings().strict) {
-    std::fprintf(stderr, "simgpu: misuse: %s (%s); SIM_STRICT=1 ends the process here\n", kind, detail.c_str());
+    std::fprintf(stderr, "simgpu: misuse: %s (%s); SIM_STRICT=1 ends the process here\n", kind, where.c_str());
     std::abort();
   }
 }
 
-void report_at_exit() {
-  if (process_state.load() == ProcessState::forked) return;  // the parent reports for its own calls
+void report_misuse() {
   const std::lock_guard lock(misuses().mutex);
   for (const auto& [kind, seen] : misuses().by_kind) {
     std::fprintf(stderr, "simgpu: misuse: %s: %llu time%s (first: %s)\n", kind.c_str(),
                  static_cast<unsigned long long>(seen.count), seen.count == 1 ? "" : "s", seen.first.c_str());
   }
+}
+
+std::uint64_t misuse_count(const char* kind) {
+  const std::lock_guard lock(misuses().mutex);
+  std::uint64_t count = 0;
+  for (const auto& [known, seen] : misuses().by_kind) count += !kind || known == kind ? seen.count : 0;
+  return count;
+}
+
+void forget_misuse() {
+  const std::lock_guard lock(misuses().mutex);
+  misuses().by_kind.clear();
+}
+
+void report_at_exit() {
+  if (process_state.load() == ProcessState::forked) return;  // the parent reports for its own calls
+  report_misuse();
   write_counts();
+  const std::string path = for_this_process(settings().timeline_path);
+  if (!path.empty() && !write_timeline(path)) std::fprintf(stderr, "simgpu: SIM_TIMELINE: %s can't be written\n", path.c_str());
 }
 
 }  // namespace simgpu

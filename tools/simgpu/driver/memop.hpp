@@ -14,6 +14,7 @@ class MemOpWork : public Work {
  public:
   static CUresult make(const CUstreamBatchMemOpParams* operations, unsigned count, std::shared_ptr<MemOpWork>& work);
   CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP; }
+  std::string label() const override { return "memory operations"; }
   CUresult perform(Context& context) const override;
   bool writes() const;
   const std::vector<CUstreamBatchMemOpParams>& operations() const { return operations_; }

@@ -154,6 +154,18 @@ void free_memory_of(const Context& context) {
   for (const Range& range : ranges) free_range(lock, range, "the end of the context");
 }
 
+bool may_touch(const Range* range, const Context& context, bool write) {
+  if (!range) return false;
+  const auto device = static_cast<std::size_t>(context.device);
+  if (range->kind == RangeKind::mapping) {
+    const auto wanted = write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ;
+    return (range->access[device] & wanted) == wanted;
+  }
+  if (range->device == context.device || range->on_host() || range->kind == RangeKind::managed) return true;
+  if (range->pool) return range->pool->access[device] != 0;
+  return context.has_peer(range->device);
+}
+
 std::optional<Range> look_up(CUdeviceptr address) {
   const std::lock_guard lock(memory_mutex());
   const Range* const range = address_space().find(address);

@@ -16,6 +16,7 @@ struct Pool {
   int follow_event_dependencies = 1, allow_opportunistic = 1, allow_internal_dependencies = 1;
   std::uint64_t release_threshold = 0;
   std::uint64_t used = 0, used_high = 0;
+  AccessTable access{};  // of other devices
 };
 
 // Device memory that belongs to the context.
@@ -36,6 +37,10 @@ CUresult allocate_host(Context& context, std::size_t size, RangeKind kind, unsig
 CUresult free_host(void* pointer);
 
 void free_memory_of(const Context& context);
+
+// Whether kernels of the context may touch the range (nullptr: no memory): by the mapping's access list, or by home, enabled
+// peers and the pool's access list. Under memory_mutex().
+bool may_touch(const Range* range, const Context& context, bool write);
 
 // A copy of the range that contains the address.
 std::optional<Range> look_up(CUdeviceptr address);

@@ -66,10 +66,12 @@ Settings read_environment() {
   s.trace = flag("SIM_TRACE", false);
   s.poison = flag("SIM_POISON", false);
   s.strict = flag("SIM_STRICT", false);
+  s.protect = flag("SIM_PROTECT", false);
   s.host_numa = flag("SIM_HOST_NUMA", true);
   s.vmm_needs_context = flag("SIM_VMM_NEEDS_CONTEXT", false);
   s.log_path = text("SIM_LOG");
   s.counts_path = text("SIM_COUNTS");
+  s.timeline_path = text("SIM_TIMELINE");
   s.failures = text("SIM_FAIL");
   s.seed = number("SIM_SEED").value_or(1);
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) s.visible_devices = visible;

@@ -22,9 +22,10 @@ struct Settings {
   bool trace = false;
   bool poison = false;
   bool strict = false;
+  bool protect = false;
   bool host_numa = true;
   bool vmm_needs_context = false;
-  std::string log_path, counts_path, failures;
+  std::string log_path, counts_path, timeline_path, failures;
   std::uint64_t seed = 1;  // of the failures by probability
   std::optional<std::string> visible_devices;
   Latencies latency;

@@ -10,7 +10,11 @@
 #include "tools/simgpu/driver/calls.hpp"
 #include "tools/simgpu/driver/capture.hpp"
 #include "tools/simgpu/driver/context.hpp"
+#include "tools/simgpu/driver/guard.hpp"
+#include "tools/simgpu/driver/log.hpp"
 #include "tools/simgpu/driver/registry.hpp"
+#include "tools/simgpu/driver/settings.hpp"
+#include "tools/simgpu/driver/timeline.hpp"
 
 namespace simgpu {
 namespace {
@@ -35,6 +39,7 @@ class SignalsBlocked {
 }  // namespace
 
 Point Stream::push(Operation operation) {
+  operation.call_site = call_site;
   std::uint64_t sequence = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -75,6 +80,7 @@ void Stream::close() {
 }
 
 void Stream::work() {
+  timeline_stream = id;
   std::unique_lock lock(mutex_);
   for (;;) {
     work_.wait(lock, [&] { return !queue_.empty() || closing_; });
@@ -93,9 +99,12 @@ void Stream::work() {
 }
 
 void Stream::execute(Operation& operation) {
+  call_site = operation.call_site;
   for (const Point& point : operation.after) point.wait();
+  if (settings().protect) watch_faults();
   if (context.fault() != CUDA_SUCCESS && !operation.always) return;
-  if (const CUresult result = operation.work ? operation.work->perform(context) : operation.run()) context.set_fault(result);
+  if (const CUresult result = operation.work ? perform_noted(*operation.work, context) : operation.run())
+    context.set_fault(result);
 }
 
 CUresult resolve_stream(CUstream handle, StreamRef& stream) {
@@ -107,7 +116,10 @@ CUresult resolve_stream(CUstream handle, StreamRef& stream) {
     return CUDA_SUCCESS;
   }
   stream = registry<Stream>().find(handle);
-  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (!stream) {
+    misuse("use of a stream that is not there", "");
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
   if (!stream->context.alive()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   return stream->context.fault();
 }

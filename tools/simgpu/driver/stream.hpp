@@ -35,8 +35,9 @@ struct Operation {
   std::function<CUresult()> run;
   WorkRef work;
   bool always = false;
-  bool writes_host = false;  // may write memory that a later pageable copy reads
-  std::vector<Point> after;  // other streams' positions to wait for first
+  bool writes_host = false;         // may write memory that a later pageable copy reads
+  std::vector<Point> after;         // other streams' positions to wait for first
+  const void* call_site = nullptr;  // of the submission; set by push()
 };
 
 class Stream : public std::enable_shared_from_this<Stream> {

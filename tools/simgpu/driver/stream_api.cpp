@@ -6,6 +6,7 @@
 #include "tools/simgpu/driver/capture.hpp"
 #include "tools/simgpu/driver/context.hpp"
 #include "tools/simgpu/driver/host_work.hpp"
+#include "tools/simgpu/driver/log.hpp"
 #include "tools/simgpu/driver/registry.hpp"
 
 namespace simgpu {
@@ -26,7 +27,10 @@ CUresult cuStreamCreate(CUstream* handle, unsigned int flags) { return impl::cuS
 // The stream's work goes on; its worker ends with it.
 CUresult cuStreamDestroy_v2(CUstream handle) {
   const StreamRef stream = registry<Stream>().find(handle);
-  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (!stream) {
+    misuse("use of a stream that is not there", "cuStreamDestroy");
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
   if (capture_forbids_wait(*stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (!registry<Stream>().take(handle)) return CUDA_ERROR_INVALID_HANDLE;
   stream->context.retire_stream(stream);

@@ -2,10 +2,12 @@
 #include <sys/mman.h>
 
 #include <bit>
+#include <cstdio>
 
 #include "impl.hpp"
 #include "tools/simgpu/driver/address_space.hpp"
 #include "tools/simgpu/driver/context.hpp"
+#include "tools/simgpu/driver/log.hpp"
 #include "tools/simgpu/driver/process.hpp"
 #include "tools/simgpu/driver/settings.hpp"
 
@@ -48,14 +50,14 @@ int access_index(const CUmemLocation& location) {
   return host_location(location.type) ? kHostAccess : -1;
 }
 
-// The processor's page tables know one right per page: what any device or the host may do.
+// The processor's page tables know one right per page: what any device or the host may do; with SIM_PROTECT=1 only the host.
 bool apply_rights(const Range& range) {
-  unsigned any = 0;
-  for (const std::uint8_t rights : range.access) any |= rights;
+  unsigned any = range.access[kHostAccess];
+  for (const std::uint8_t rights : range.access) any |= settings().protect ? 0u : rights;
   const int protection = any & CU_MEM_ACCESS_FLAGS_PROT_READWRITE & ~CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ | PROT_WRITE
                          : any != 0                                                                ? PROT_READ
                                                                                                    : PROT_NONE;
-  return ::mprotect(reinterpret_cast<void*>(range.base), range.size, protection) == 0;
+  return address_space().set_protection(range.base, protection);
 }
 
 CUmemAllocationProp properties_of(const Chunk& chunk) {
@@ -66,6 +68,13 @@ CUmemAllocationProp properties_of(const Chunk& chunk) {
   prop.location.id = chunk.info.place == kHostPlace ? 0 : ordinal_of(chunk.info.place);
   prop.allocFlags.gpuDirectRDMACapable = chunk.info.rdma_capable;
   return prop;
+}
+
+CUresult wrong(const char* kind, std::uint64_t address_or_handle) {
+  char detail[32];
+  std::snprintf(detail, sizeof detail, "0x%llx", static_cast<unsigned long long>(address_or_handle));
+  misuse(kind, detail);
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 // The mapping that begins at `base`, if the mappings from there on cover the range exactly.
@@ -104,7 +113,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CU
 
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
   const std::lock_guard lock(memory_mutex());
-  return address_space().release(ptr, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return address_space().release(ptr, size) ? CUDA_SUCCESS : wrong("cuMemAddressFree of what is not a free reservation", ptr);
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
@@ -135,7 +144,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   const std::lock_guard lock(memory_mutex());
   Chunk* const chunk = chunks().find(handle);
-  if (!chunk) return CUDA_ERROR_INVALID_VALUE;
+  if (!chunk) return wrong("release of a handle that is not there", handle);
   chunks().release(*chunk);
   return CUDA_SUCCESS;
 }
@@ -147,11 +156,14 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
   Chunk* const chunk = chunks().find(handle);
   AddressSpace& space = address_space();
   if (!chunk || size != chunk->info.size || size > UINTPTR_MAX - ptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!space.reserved(ptr, ptr + size) || space.first_overlap(ptr, ptr + size)) return CUDA_ERROR_INVALID_VALUE;
+  if (!space.reserved(ptr, ptr + size) || space.first_overlap(ptr, ptr + size)) {
+    return wrong("cuMemMap onto what is not an empty reservation", ptr);
+  }
   if (!control().files().map(chunk->info.place, chunk->info.offset, ptr, size)) {
     AddressSpace::blank(ptr, size);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  space.add_area(ptr, size, PROT_NONE);
   chunks().add_mapping(*chunk);
   Range range;
   range.base = ptr;
@@ -169,10 +181,11 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   std::unique_lock lock(memory_mutex());
   AddressSpace& space = address_space();
   space.wait_untouched(lock, ptr, ptr + size, "cuMemUnmap");
-  if (!covered_by_whole_mappings(ptr, ptr + size)) return CUDA_ERROR_INVALID_VALUE;
+  if (!covered_by_whole_mappings(ptr, ptr + size)) return wrong("cuMemUnmap of what is not whole mappings", ptr);
   for (std::uintptr_t at = ptr; at < ptr + size;) {
     const Range range = *space.find_base(at);
     AddressSpace::blank(range.base, range.size);
+    space.remove_area(range.base);
     space.remove(range.base);
     chunks().remove_mapping(*range.chunk);
     at = range.end();
@@ -184,7 +197,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
   if (ptr == 0 || size == 0 || !granular(ptr) || !granular(size) || !desc || count == 0) return CUDA_ERROR_INVALID_VALUE;
   sleep_micros(settings().latency.access);
   std::unique_lock lock(memory_mutex());
-  if (!covered_by_whole_mappings(ptr, ptr + size)) return CUDA_ERROR_INVALID_VALUE;
+  if (!covered_by_whole_mappings(ptr, ptr + size)) return wrong("cuMemSetAccess of what is not whole mappings", ptr);
   for (std::size_t i = 0; i < count; ++i) {
     const auto rights = desc[i].flags;
     const bool rights_valid = rights == CU_MEM_ACCESS_FLAGS_PROT_NONE || rights == CU_MEM_ACCESS_FLAGS_PROT_READ ||

@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <memory>
+#include <string>
 
 namespace simgpu {
 
@@ -18,6 +19,8 @@ class Work {
   Work& operator=(const Work&) = delete;
 
   virtual CUgraphNodeType type() const = 0;
+  // For the timeline; without quotes or backslashes.
+  virtual std::string label() const { return "node type " + std::to_string(static_cast<int>(type())); }
   // On the worker, with the context that the work belongs to. An error faults that context (sticky).
   virtual CUresult perform(Context& context) const = 0;
 };
