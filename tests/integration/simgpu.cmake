@@ -5,7 +5,7 @@ add_executable(simgpu_child ${CMAKE_SOURCE_DIR}/tests/support/simgpu_child.cpp)
 target_link_libraries(simgpu_child PRIVATE vramd_options vramd_cuda simgpu_libcuda)
 set_target_properties(simgpu_child PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
-foreach(area memory streams capture graphs procs processes devices)
+foreach(area memory streams capture graphs pools control procs processes devices)
   vramd_test(simgpu_${area} KIND integration SOURCES ${simgpu_tests}/simgpu_${area}.cpp
              LIBRARIES vramd_options vramd_cuda simgpu_libcuda ${CMAKE_DL_LIBS})
   target_compile_definitions(simgpu_${area} PRIVATE SIMGPU_CHILD="$<TARGET_FILE:simgpu_child>")

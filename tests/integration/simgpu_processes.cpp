@@ -38,7 +38,8 @@ struct SharedChunk {
   }
 };
 
-std::string hex_of(const CUipcMemHandle& handle) {
+template <class Handle>
+std::string hex_of(const Handle& handle) {
   std::string text;
   for (std::size_t i = 0; i < sizeof handle; ++i) {
     char byte[3];
@@ -47,6 +48,17 @@ std::string hex_of(const CUipcMemHandle& handle) {
   }
   return text;
 }
+
+// A machine beside the test's own, for children.
+struct OtherMachine {
+  explicit OtherMachine(const std::string& tag) : name("test-" + tag + "-" + std::to_string(::getpid())) {}
+  ~OtherMachine() { std::filesystem::remove_all("/dev/shm/simgpu-" + name); }
+  OtherMachine(const OtherMachine&) = delete;
+  OtherMachine& operator=(const OtherMachine&) = delete;
+  std::vector<std::string> with(const std::string& variable) const { return {"SIM_NAME=" + name, variable}; }
+
+  const std::string name;
+};
 
 std::string content(const std::string& path) {
   std::stringstream text;
@@ -286,4 +298,81 @@ TEST_CASE("simgpu: failures by probability come as often as said, and the same w
   CHECK(drawn("p0.1", "2") != first);
   CHECK(drawn("p1", "1") == std::string(1000, 'f'));
   CHECK(drawn("p7", "1") == std::string(1000, '.'));  // not understood, and said so in the log
+}
+
+TEST_CASE("simgpu: a killed process's last work goes on, holds its memory and may still write into it") {
+  TestContext context;
+  SharedChunk chunk;
+  const std::size_t before = free_memory();
+  unsigned char bytes[2] = {};
+  const auto lingers = [&](const char* milliseconds, bool stuck) {
+    CU_OK(cuMemsetD8(chunk.address, 1, 2 * kMiB));
+    ChildProcess child({SIMGPU_CHILD, stuck ? "stuck" : "hold"}, {std::string("SIM_LINGER_MS=") + milliseconds});
+    if (stuck) child.send_descriptor(chunk.token.get());
+    CHECK(child.line() == (stuck ? "stuck" : "held"));
+    child.kill();
+    const bool held = free_memory() < before;
+    CU_OK(cuMemcpyDtoH(bytes, chunk.address, 1));
+    return held;
+  };
+  CHECK_FALSE(lingers("0", true));
+  CHECK(bytes[0] == 1);
+  lingers("2000", false);  // nothing was running
+  const auto begin = std::chrono::steady_clock::now();
+  while (free_memory() < before && std::chrono::steady_clock::now() - begin < std::chrono::seconds(1)) {
+  }
+  CHECK(free_memory() == before);
+  CHECK(lingers("400", true));
+  bool scribbled = false;
+  for (int i = 0; i < 200 && free_memory() < before; ++i) {
+    CU_OK(cuMemcpyDtoH(bytes, chunk.address, 1));
+    scribbled = scribbled || bytes[0] == 0xEE;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(scribbled);
+  CHECK(free_memory() == before);
+  CU_OK(cuMemsetD8(chunk.address, 2, 2 * kMiB));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CU_OK(cuMemcpyDtoH(bytes, chunk.address, 1));
+  CHECK(bytes[0] == 2);
+  chunk.give_up();
+}
+
+TEST_CASE("simgpu: an event made for it is waited for by another process") {
+  TestContext context;
+  CUevent event{}, plain{};
+  CUipcEventHandle handle{};
+  CUstream stream{};
+  CU_OK(cuEventCreate(&plain, CU_EVENT_DISABLE_TIMING));
+  CHECK(cuIpcGetEventHandle(&handle, plain) == CUDA_ERROR_INVALID_VALUE);
+  CU_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
+  CU_OK(cuIpcGetEventHandle(&handle, event));
+  CHECK(cuIpcOpenEventHandle(&plain, handle) == CUDA_ERROR_INVALID_CONTEXT);
+  CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CU_OK(cuEventQuery(event));  // never recorded
+  StreamGate gate;
+  gate.close_in(stream);
+  CU_OK(cuEventRecord(event, stream));
+  CHECK(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
+  ChildProcess child({SIMGPU_CHILD, "event", hex_of(handle)});
+  CHECK(child.line() == "waiting");
+  gate.open();
+  CHECK(child.line() == "passed");
+  CHECK(child.wait() == 0);
+  CU_OK(cuEventSynchronize(event));
+  CU_OK(cuEventDestroy(event));
+}
+
+TEST_CASE("simgpu: compute modes decide who may make a context") {
+  OtherMachine exclusive("exclusive");
+  ChildProcess first({SIMGPU_CHILD, "hold"}, exclusive.with("SIM_COMPUTE_MODE=exclusive_process"));
+  CHECK(first.line() == "held");
+  ChildProcess second({SIMGPU_CHILD, "hold"}, exclusive.with("SIM_COMPUTE_MODE=exclusive_process"));
+  CHECK(second.line() == "cuDevicePrimaryCtxRetain failed: 46");
+  first.kill();
+  ChildProcess third({SIMGPU_CHILD, "hold"}, exclusive.with("SIM_COMPUTE_MODE=exclusive_process"));
+  CHECK(third.line() == "held");
+  OtherMachine prohibited("prohibited");
+  ChildProcess nobody({SIMGPU_CHILD, "hold"}, prohibited.with("SIM_COMPUTE_MODE=prohibited"));
+  CHECK(nobody.line() == "cuDevicePrimaryCtxRetain failed: 46");
 }

@@ -7,6 +7,8 @@
 // write: receives a descriptor over the socket at its input, imports, fills with 0x77, prints "written"
 // import-dead: receives a descriptor, waits for a byte, imports, prints the result and the chunk's first byte
 // ipc HEX: opens the legacy IPC handle, prints its first byte, writes 0x66 there
+// stuck: receives a descriptor, maps it, leaves an operation in a stream that never ends, prints "stuck", waits
+// event HEX: opens the event, prints "waiting", synchronises with it, prints "passed"
 // devices: prints count, then name and UUID of each device
 // counts: one cuInit, one unimplemented call
 // draws: 1000 allocations of 256 bytes, prints which failed
@@ -143,15 +145,19 @@ int import_later() {
   return 0;
 }
 
+bool from_hex(const char* hex, void* out, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) {
+    unsigned value = 0;
+    if (std::sscanf(hex + 2 * i, "%2x", &value) != 1) return false;
+    static_cast<unsigned char*>(out)[i] = static_cast<unsigned char>(value);
+  }
+  return true;
+}
+
 int open_ipc(const char* hex) {
   use_device();
   CUipcMemHandle handle;
-  auto* const bytes = reinterpret_cast<unsigned char*>(&handle);
-  for (std::size_t i = 0; i < sizeof handle; ++i) {
-    unsigned value = 0;
-    if (std::sscanf(hex + 2 * i, "%2x", &value) != 1) return 4;
-    bytes[i] = static_cast<unsigned char>(value);
-  }
+  if (!from_hex(hex, &handle, sizeof handle)) return 4;
   CUdeviceptr first{}, second{};
   unsigned char byte = 0;
   need("cuIpcOpenMemHandle", cuIpcOpenMemHandle(&first, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
@@ -162,6 +168,34 @@ int open_ipc(const char* hex) {
   need("cuIpcCloseMemHandle again", cuIpcCloseMemHandle(first));
   const CUresult third = cuIpcCloseMemHandle(first);
   std::printf("%d %d %d\n", byte, first == second, static_cast<int>(third));
+  return 0;
+}
+
+int stay_stuck() {
+  use_device();
+  CUdeviceptr address{};
+  void* word = nullptr;
+  need("import", map_import(receive_descriptor(), address));
+  need("cuMemHostAlloc", cuMemHostAlloc(&word, 4, 0));
+  std::memset(word, 0, 4);
+  need("cuStreamWaitValue32", cuStreamWaitValue32(nullptr, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_EQ));
+  ::usleep(20000);
+  say("stuck");
+  wait_for_end_of_input();
+  ::_exit(0);
+}
+
+int wait_for_event(const char* hex) {
+  use_device();
+  CUipcEventHandle handle;
+  CUevent event{};
+  if (!from_hex(hex, &handle, sizeof handle)) return 4;
+  need("cuIpcOpenEventHandle", cuIpcOpenEventHandle(&event, handle));
+  say(cuEventQuery(event) == CUDA_ERROR_NOT_READY ? "waiting" : "nothing to wait for");
+  need("cuStreamWaitEvent", cuStreamWaitEvent(nullptr, event, 0));
+  need("cuStreamSynchronize", cuStreamSynchronize(nullptr));
+  need("cuEventSynchronize", cuEventSynchronize(event));
+  say("passed");
   return 0;
 }
 
@@ -218,6 +252,8 @@ int main(int count, char** arguments) {
   if (role == "write") return write_import();
   if (role == "import-dead") return import_later();
   if (role == "ipc" && count > 2) return open_ipc(arguments[2]);
+  if (role == "stuck") return stay_stuck();
+  if (role == "event" && count > 2) return wait_for_event(arguments[2]);
   if (role == "devices") return list_devices();
   if (role == "draws") return draw_failures();
   if (role == "blind") return look_without_descriptors();

@@ -35,6 +35,15 @@ enum class RangeKind {
 constexpr int kHostAccess = kMaxDevices;
 using AccessTable = std::array<std::uint8_t, kMaxDevices + 1>;  // CUmemAccess_flags per device ordinal, then the host
 
+// Of managed memory: -1 is the host, as in the driver; -2 says that nothing was asked for.
+struct Managed {
+  int preferred = -2, prefetched = -2;
+  bool read_mostly = false;
+  std::uint64_t accessed_by = 0;  // a bit per device
+  int charged_to = -1;            // the device whose memory it takes now
+  std::uint64_t charged = 0;      // bytes
+};
+
 struct Range {
   std::uintptr_t base = 0;
   std::size_t size = 0;  // as requested
@@ -50,6 +59,7 @@ struct Range {
   Pool* pool = nullptr;
   std::uint32_t opens = 0;  // of an IPC range
   AccessTable access{};     // of a mapping
+  Managed managed;
 
   std::uintptr_t end() const { return base + size; }
   bool on_host() const {

@@ -12,6 +12,7 @@ constexpr int kHostNumaVmm = 141;
 
 int shape_limit(CUdevice_attribute attribute) {
   switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE: return control().compute_mode();
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: return 1024;

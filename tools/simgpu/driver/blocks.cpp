@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "tools/simgpu/driver/memory.hpp"
 #include "tools/simgpu/driver/process.hpp"
 #include "tools/simgpu/driver/settings.hpp"
 
@@ -141,6 +142,11 @@ void Blocks::free(const Range& range) {
 }
 
 void Blocks::trim() {
+  for_each_pool([](Pool& pool) { trim_pool(pool, 0); });
+  trim_spare();
+}
+
+void Blocks::trim_spare() {
   for (DeviceSlabs& device : devices_) {
     if (device.spare) give_back(*std::exchange(device.spare, nullptr));
   }

@@ -52,6 +52,8 @@ class Blocks {
   // Frees a range of kind device or slab_block.
   void free(const Range& range);
   // Gives back the empty slab that each device keeps so that alternating allocation and free is cheap.
+  void trim_spare();
+  // The same, and what pools keep: for when memory is short.
   void trim();
 
   // Maps a whole chunk for this process's use, readable and writable. 0 when there is no address space.

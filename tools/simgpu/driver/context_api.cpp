@@ -5,6 +5,7 @@
 #include "impl.hpp"
 #include "tools/simgpu/driver/capture.hpp"
 #include "tools/simgpu/driver/context.hpp"
+#include "tools/simgpu/driver/memory.hpp"
 #include "tools/simgpu/driver/process.hpp"
 
 namespace simgpu {
@@ -162,7 +163,9 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
   Context* context = nullptr;
   if (const CUresult result = chosen_context(handle, context)) return result;
   if (capture_forbids()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  return context->synchronize();
+  const CUresult result = context->synchronize();
+  trim_pools_to_thresholds();
+  return result;
 }
 #endif
 
@@ -201,7 +204,9 @@ CUresult cuCtxSynchronize() {
   Context* context = nullptr;
   if (const CUresult result = usable_context(context)) return result;
   if (capture_forbids()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  return context->synchronize();
+  const CUresult result = context->synchronize();
+  trim_pools_to_thresholds();
+  return result;
 }
 
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {

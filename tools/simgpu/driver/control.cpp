@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -138,6 +139,7 @@ bool Control::create_machine() {
   for (int device = 0; device < s.devices; ++device) {
     file_->places[device].capacity = s.capacity.value_or(profile->capacity_mib << 20);
   }
+  file_->compute_mode = static_cast<std::uint32_t>(s.compute_mode);
   file_->chunk_limit = file_->hold_limit = 1;
   file_->magic = kControlMagic;
   return true;
@@ -151,7 +153,7 @@ bool Control::take_slot() {
     if (slot.state == EntryState::used) continue;
     UniqueFd file(move_descriptor_up(::open(slot_path(i).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)));
     if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) continue;
-    slot = SlotEntry{};
+    std::memset(static_cast<void*>(&slot), 0, sizeof slot);
     slot.pid = ::getpid();
     slot.state = EntryState::used;
     slot_ = i;
@@ -188,7 +190,16 @@ bool Control::make_room(std::uint32_t place, std::uint64_t bytes) {
 CUresult Control::charge_context(int device, std::uint64_t bytes) {
   const Lock lock(*this);
   const auto place = static_cast<std::uint32_t>(device);
+  if (compute_mode() == CU_COMPUTEMODE_PROHIBITED) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (compute_mode() == CU_COMPUTEMODE_EXCLUSIVE_PROCESS) {
+    sweep();
+    for (std::uint32_t i = 0; i < kMaxSlots; ++i) {
+      const SlotEntry& slot = file_->slots[i];
+      if (i != slot_ && slot.state == EntryState::used && slot.contexts[device] != 0) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    }
+  }
   if (!make_room(place, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  file_->slots[slot_].contexts[device]++;
   file_->slots[slot_].context_bytes[device] += bytes;
   file_->places[place].used += bytes;
   return CUDA_SUCCESS;
@@ -196,8 +207,66 @@ CUresult Control::charge_context(int device, std::uint64_t bytes) {
 
 void Control::uncharge_context(int device, std::uint64_t bytes) {
   const Lock lock(*this);
+  file_->slots[slot_].contexts[device]--;
   file_->slots[slot_].context_bytes[device] -= bytes;
   file_->places[device].used -= bytes;
+}
+
+std::uint64_t Control::charge_managed(int device, std::uint64_t bytes) {
+  const Lock lock(*this);
+  PlaceEntry& place = file_->places[device];
+  make_room(static_cast<std::uint32_t>(device), bytes);
+  const std::uint64_t charged = std::min(bytes, place.capacity - std::min(place.capacity, place.used));
+  file_->slots[slot_].managed_bytes[device] += charged;
+  place.used += charged;
+  return charged;
+}
+
+void Control::uncharge_managed(int device, std::uint64_t bytes) {
+  const Lock lock(*this);
+  file_->slots[slot_].managed_bytes[device] -= bytes;
+  file_->places[device].used -= bytes;
+}
+
+EventEntry* Control::create_event(ChunkName& name) {
+  const Lock lock(*this);
+  for (std::uint32_t i = 0; i < kMaxEvents; ++i) {
+    EventEntry& event = file_->events[i];
+    if (event.state == EntryState::used && file_->slots[event.slot].state == EntryState::used) continue;
+    event.generation++;
+    event.slot = slot_;
+    event.recorded.store(0);
+    event.completed.store(0);
+    event.state = EntryState::used;
+    name = {i, event.generation};
+    return &event;
+  }
+  return nullptr;
+}
+
+EventEntry* Control::find_event(ChunkName name) {
+  if (name.index >= kMaxEvents) return nullptr;
+  EventEntry& event = file_->events[name.index];
+  return event.state == EntryState::used && event.generation == name.generation ? &event : nullptr;
+}
+
+void Control::destroy_event(ChunkName name) {
+  const Lock lock(*this);
+  if (EventEntry* const event = find_event(name)) event->state = EntryState::free;
+}
+
+std::vector<ChunkInfo> Control::held_by(std::uint32_t slot) {
+  const Lock lock(*this);
+  std::vector<ChunkInfo> held;
+  for (std::uint32_t hold = file_->slots[slot].first_hold; hold; hold = file_->holds[hold].next) {
+    const ChunkEntry& chunk = file_->chunks[file_->holds[hold].chunk];
+    ChunkInfo info;
+    info.place = chunk.place;
+    info.offset = chunk.offset;
+    info.size = chunk.size;
+    held.push_back(info);
+  }
+  return held;
 }
 
 std::uint32_t Control::new_chunk() {
@@ -338,8 +407,8 @@ void Control::bury(std::uint32_t index) {
   SlotEntry& slot = file_->slots[index];
   while (slot.first_hold) remove_hold(slot.first_hold);
   for (int device = 0; device < kMaxDevices; ++device) {
-    file_->places[device].used -= slot.context_bytes[device];
-    slot.context_bytes[device] = 0;
+    file_->places[device].used -= slot.context_bytes[device] + slot.managed_bytes[device];
+    slot.context_bytes[device] = slot.managed_bytes[device] = 0;
   }
   slot.state = EntryState::free;
 }
@@ -374,7 +443,8 @@ void Control::rebuild() {
   for (SlotEntry& slot : file_->slots) {
     slot.first_hold = 0;
     if (slot.state != EntryState::used) continue;
-    for (int device = 0; device < kMaxDevices; ++device) file_->places[device].used += slot.context_bytes[device];
+    for (int device = 0; device < kMaxDevices; ++device)
+      file_->places[device].used += slot.context_bytes[device] + slot.managed_bytes[device];
   }
   file_->free_chunks = file_->free_holds = file_->token_only_chunks = 0;
   for (std::uint32_t i = 1; i < file_->chunk_limit; ++i) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "allocator/base/unique_fd.hpp"
 #include "tools/simgpu/driver/control_layout.hpp"
@@ -48,9 +49,28 @@ class Control {
   // Bytes in use on a device by live processes.
   std::uint64_t used(int device);
 
-  // Charges a context's overhead to this process. OUT_OF_MEMORY when it doesn't fit.
+  CUcomputemode compute_mode() const { return static_cast<CUcomputemode>(file_->compute_mode); }
+
+  // Charges a context's overhead to this process. OUT_OF_MEMORY when it doesn't fit, DEVICE_UNAVAILABLE when the compute mode
+  // forbids it.
   CUresult charge_context(int device, std::uint64_t bytes);
   void uncharge_context(int device, std::uint64_t bytes);
+
+  // Managed memory that came to the device by a prefetch is charged while there is room; the answer is how much was.
+  std::uint64_t charge_managed(int device, std::uint64_t bytes);
+  void uncharge_managed(int device, std::uint64_t bytes);
+
+  // Operations of streams under way in this process: a killed one leaves the number behind.
+  std::atomic<std::uint32_t>& running() { return file_->slots[slot_].running; }
+
+  // Events that processes share; nullptr: none is left, or the name is stale.
+  EventEntry* create_event(ChunkName& name);
+  EventEntry* find_event(ChunkName name);
+  void destroy_event(ChunkName name);
+
+  // The places and offsets of all chunks that a slot holds.
+  std::vector<ChunkInfo> held_by(std::uint32_t slot);
+  int life_descriptor() const { return life_.get(); }
 
   // `info` tells place, size and properties; name, offset and hold are filled in.
   CUresult create(ChunkInfo& info);

@@ -17,10 +17,11 @@ constexpr int kMaxDevices = 8;
 constexpr std::uint32_t kHostPlace = kMaxDevices;  // host memory of NUMA node 0, not charged to a device
 constexpr std::uint32_t kPlaces = kMaxDevices + 1;
 constexpr std::uint32_t kMaxSlots = 256;
+constexpr std::uint32_t kMaxEvents = 4096;
 constexpr std::uint32_t kMaxChunks = 1u << 18;
 constexpr std::uint32_t kMaxHolds = 1u << 19;
 constexpr std::uint64_t kGranularity = 2u << 20;
-constexpr std::uint64_t kControlMagic = 0x3130'7570'676d'6973;  // "simgpu01"
+constexpr std::uint64_t kControlMagic = 0x3230'7570'676d'6973;  // "simgpu02"
 
 enum class EntryState : std::uint32_t { free, used };
 
@@ -55,6 +56,19 @@ struct SlotEntry {
   std::int32_t pid;          // for people who look; identity is the lock on the slot's file
   std::uint32_t padding;
   std::uint64_t context_bytes[kMaxDevices];
+  std::uint32_t contexts[kMaxDevices];
+  std::uint64_t managed_bytes[kMaxDevices];  // prefetched to the device
+  std::atomic<std::uint32_t> running;        // operations of its streams under way; not guarded (linger.hpp)
+  std::uint32_t more_padding;
+};
+
+// An event that processes share. Positions count its records; not guarded by the mutex but for `state`.
+struct EventEntry {
+  EntryState state;
+  std::uint32_t generation;
+  std::uint32_t slot;  // of the creator
+  std::uint32_t padding;
+  std::atomic<std::uint64_t> recorded, completed;
 };
 
 struct PlaceEntry {
@@ -75,8 +89,9 @@ struct ControlFile {
   std::uint32_t chunk_limit, hold_limit;  // entries from here on were never used
   std::uint32_t free_chunks, free_holds;  // derived list heads
   std::uint32_t token_only_chunks;        // derived list head
-  std::uint32_t padding;
+  std::uint32_t compute_mode;             // CUcomputemode
   SlotEntry slots[kMaxSlots];
+  EventEntry events[kMaxEvents];
   ChunkEntry chunks[kMaxChunks];
   HoldEntry holds[kMaxHolds];
 };

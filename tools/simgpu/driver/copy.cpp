@@ -28,21 +28,22 @@ bool extent_of(const CopySide& side, const CopyRequest& request, std::size_t& ex
 
 // What the operand is now. INVALID_VALUE when it leaves its allocation or isn't memory of the driver though
 // it should be; holes in reservations are left to the execution, as on a GPU.
-CUresult classify(const Touch& touch, Memory& memory) {
+CUresult classify(const Touch& touch, Where& where) {
   const std::lock_guard lock(memory_mutex());
   AddressSpace& space = address_space();
   const Range* const range = space.find(touch.begin);
   if (!range) {
     const bool hole = space.reserved(touch.begin, touch.begin + 1);
-    memory = hole ? Memory::device : Memory::pageable;
+    where.memory = hole ? Memory::device : Memory::pageable;
     return touch.device_typed && !hole ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
   const bool whole = range->kind == RangeKind::mapping || touch.end <= range->end();
   const bool registered = range->kind == RangeKind::registered;
   if (!whole && (!registered || touch.device_typed)) return CUDA_ERROR_INVALID_VALUE;
-  memory = range->kind == RangeKind::managed ? Memory::managed
-           : range->on_host()                ? (whole ? Memory::pinned : Memory::pageable)
-                                             : Memory::device;
+  where.memory = range->kind == RangeKind::managed ? Memory::managed
+                 : range->on_host()                ? (whole ? Memory::pinned : Memory::pageable)
+                                                   : Memory::device;
+  if (where.memory == Memory::device) where.device = range->device;
   return CUDA_SUCCESS;
 }
 
@@ -128,18 +129,25 @@ CUresult CopyWork::make(const CopyRequest& request, std::shared_ptr<CopyWork>& w
 }
 
 std::string CopyWork::label() const {
-  const char* const way = on_host(from_) ? (on_host(to_) ? "host to host" : "host to device")
-                          : on_host(to_) ? "device to host"
-                                         : "device to device";
+  const char* const way = on_host(from_.memory) ? (on_host(to_.memory) ? "host to host" : "host to device")
+                          : on_host(to_.memory) ? "device to host"
+                                                : "device to device";
   return std::string("copy ") + way + " " + std::to_string(request_.width * request_.height * request_.depth);
 }
 
 CUresult CopyWork::perform_from(Context& context, std::uintptr_t source, const Touch& read) const {
   return touching({destination_, read}, context.device, [&] {
     const std::uint64_t bytes = request_.width * request_.height * request_.depth;
-    std::optional<EngineUse> use;
-    if (on_host(from_) && to_ == Memory::device) use.emplace(context.device, Direction::to_device, bytes);
-    if (from_ == Memory::device && on_host(to_)) use.emplace(context.device, Direction::to_host, bytes);
+    std::optional<EngineUse> in, out;
+    const bool across = from_.memory == Memory::device && to_.memory == Memory::device && from_.device != to_.device;
+    const int home = context.device;
+    if (across || (from_.memory == Memory::device && on_host(to_.memory))) {
+      out.emplace(from_.device < 0 ? home : from_.device, Direction::to_host, bytes, to_.memory == Memory::pageable);
+    }
+    if (across || (to_.memory == Memory::device && on_host(from_.memory))) {
+      in.emplace(to_.device < 0 ? home : to_.device, Direction::to_device, bytes, from_.memory == Memory::pageable);
+    }
+    if (!in && !out && from_.memory == Memory::device) in.emplace(home, Direction::inside, 2 * bytes);
     copy_rows(request_, destination_.begin, source);
   });
 }
@@ -186,13 +194,18 @@ CUresult FillWork::make(const FillRequest& request, std::shared_ptr<FillWork>& w
   auto made = std::make_shared<FillWork>();
   made->request_ = request;
   made->destination_ = {request.address, request.address + extent, true, true};
-  if (const CUresult result = classify(made->destination_, made->memory_)) return result;
+  if (const CUresult result = classify(made->destination_, made->where_)) return result;
   work = std::move(made);
   return CUDA_SUCCESS;
 }
 
 CUresult FillWork::perform(Context& context) const {
-  return touching({destination_, Touch{}}, context.device, [&] { fill_rows(request_); });
+  return touching({destination_, Touch{}}, context.device, [&] {
+    std::optional<EngineUse> use;
+    const std::uint64_t bytes = request_.width * request_.height * request_.element;
+    if (where_.memory == Memory::device) use.emplace(context.device, Direction::inside, bytes);
+    fill_rows(request_);
+  });
 }
 
 CUresult fill(const FillRequest& request) {

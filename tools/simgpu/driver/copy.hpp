@@ -43,6 +43,10 @@ CUresult request_of(const CUDA_MEMCPY3D& shape, CopyRequest& request);
 
 // What an operand was when the copy was submitted.
 enum class Memory { device, pinned, managed, pageable };
+struct Where {
+  Memory memory{};
+  int device = -1;  // of device memory
+};
 
 class CopyWork : public Work {
  public:
@@ -55,8 +59,8 @@ class CopyWork : public Work {
   CUresult perform_staged(Context& context, const void* taken) const;
 
   const CopyRequest& request() const { return request_; }
-  Memory to() const { return to_; }
-  Memory from() const { return from_; }
+  Memory to() const { return to_.memory; }
+  Memory from() const { return from_.memory; }
   const Touch& source() const { return source_; }
 
  private:
@@ -64,7 +68,7 @@ class CopyWork : public Work {
 
   CopyRequest request_;
   Touch destination_, source_;
-  Memory to_{}, from_{};
+  Where to_{}, from_{};
 };
 
 struct FillRequest {
@@ -85,12 +89,12 @@ class FillWork : public Work {
   std::string label() const override { return "fill " + std::to_string(request_.width * request_.height * request_.element); }
   CUresult perform(Context& context) const override;
   const FillRequest& request() const { return request_; }
-  Memory memory() const { return memory_; }
+  Memory memory() const { return where_.memory; }
 
  private:
   FillRequest request_;
   Touch destination_;
-  Memory memory_{};
+  Where where_{};
 };
 
 }  // namespace simgpu

@@ -1,5 +1,6 @@
 // The driver's many names for copies and memsets.
 #include "impl.hpp"
+#include "tools/simgpu/driver/calls.hpp"
 #include "tools/simgpu/driver/context.hpp"
 #include "tools/simgpu/driver/copy.hpp"
 
@@ -94,6 +95,58 @@ CUresult memset_rows(CUdeviceptr address, std::size_t pitch, std::uint32_t value
   return fill({address, pitch, value, element, width, height, stream, form == kSynchronous});
 }
 
+#if CUDA_VERSION >= 12080
+// Batches aren't for the legacy default stream. The copies of one are unordered among themselves; here they run one by one.
+bool batch_stream(CUstream stream) { return stream != CU_STREAM_LEGACY && (stream != nullptr || per_thread_default_stream); }
+
+CUresult copy_batch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const std::size_t* sizes, std::size_t count,
+                    const CUmemcpyAttributes* attributes, const std::size_t* begins, std::size_t attribute_count,
+                    std::size_t* failed, CUstream stream) {
+  if (failed) *failed = SIZE_MAX;  // not the fault of one copy
+  if (!dsts || !srcs || !sizes || !attributes || !begins || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!batch_stream(stream) || attribute_count == 0 || attribute_count > count || begins[0] != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t i = 0; i < attribute_count; ++i) {
+    const auto order = attributes[i].srcAccessOrder;
+    if (order < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM || order > CU_MEMCPY_SRC_ACCESS_ORDER_ANY) return CUDA_ERROR_INVALID_VALUE;
+    if (begins[i] >= count || (i > 0 && begins[i] <= begins[i - 1])) return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const CUresult result = linear(any_side(dsts[i]), any_side(srcs[i]), sizes[i], stream, kAsync);
+    if (result == CUDA_SUCCESS) continue;
+    if (failed) *failed = i;
+    return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+CopySide operand_side(const CUmemcpy3DOperand& operand, const CUextent3D& extent) {
+  const std::size_t row = operand.op.ptr.rowLength ? operand.op.ptr.rowLength : extent.width;
+  const std::size_t layer = operand.op.ptr.layerHeight ? operand.op.ptr.layerHeight : extent.height;
+  return {operand.op.ptr.ptr, row, row * layer, false};
+}
+
+CUresult shaped_batch(std::size_t count, const CUDA_MEMCPY3D_BATCH_OP* operations, std::size_t* failed,
+                      unsigned long long flags, CUstream stream) {
+  if (failed) *failed = SIZE_MAX;
+  if (count == 0 || !operations || flags != 0 || !batch_stream(stream)) return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t i = 0; i < count; ++i) {
+    const CUDA_MEMCPY3D_BATCH_OP& o = operations[i];
+    const bool pointers = o.src.type == CU_MEMCPY_OPERAND_TYPE_POINTER && o.dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER;
+    CUresult result = pointers ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+    if (o.extent.width == 0 || o.extent.height == 0 || o.extent.depth == 0) result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS) {
+      result = copy({operand_side(o.dst, o.extent), operand_side(o.src, o.extent), o.extent.width, o.extent.height,
+                     o.extent.depth, stream, false});
+    }
+    if (result == CUDA_SUCCESS) continue;
+    if (failed) *failed = i;
+    return result;
+  }
+  return CUDA_SUCCESS;
+}
+#endif
+
 }  // namespace
 
 CUresult request_of(const CUDA_MEMCPY3D& s, CopyRequest& request) {
@@ -167,6 +220,30 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* shape, CUstream stream) { retur
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* shape) { return shaped(shape, nullptr, kSynchronous); }
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* shape) { return shaped(shape, nullptr, kSynchronous); }
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* shape, CUstream stream) { return shaped(shape, stream, kAsync); }
+
+#if CUDA_VERSION >= 12080
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+                               CUmemcpyAttributes* attributes, size_t* begins, size_t attribute_count, CUstream stream) {
+  size_t failed = 0;
+  return copy_batch(dsts, srcs, sizes, count, attributes, begins, attribute_count, &failed, stream);
+}
+
+// The form of CUDA 12.8 tells which copy was refused.
+CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attributes,
+                            size_t* begins, size_t attribute_count, size_t* failed, CUstream stream) {
+  return copy_batch(dsts, srcs, sizes, count, attributes, begins, attribute_count, failed, stream);
+}
+
+CUresult cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP* operations, unsigned long long flags, CUstream stream) {
+  size_t failed = 0;
+  return shaped_batch(count, operations, &failed, flags, stream);
+}
+
+CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* operations, size_t* failed, unsigned long long flags,
+                              CUstream stream) {
+  return shaped_batch(count, operations, failed, flags, stream);
+}
+#endif
 
 CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count) {
   return memset_rows(dst, 0, value, 1, count, 1, nullptr, kSynchronous);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace simgpu {
@@ -43,6 +44,10 @@ bool DeviceFiles::map(std::uint32_t place, std::uint64_t offset, std::uintptr_t 
 void DeviceFiles::punch(std::uint32_t place, std::uint64_t offset, std::uint64_t size) const {
   ::fallocate(files_[place].get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
               static_cast<off_t>(size));
+}
+
+bool DeviceFiles::owns(int fd) const {
+  return std::ranges::any_of(files_, [fd](const vramd::UniqueFd& file) { return file.get() == fd; });
 }
 
 void DeviceFiles::fill(std::uint32_t place, std::uint64_t offset, std::uint64_t size, unsigned char value) const {

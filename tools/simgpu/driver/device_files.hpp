@@ -21,6 +21,7 @@ class DeviceFiles {
   bool map(std::uint32_t place, std::uint64_t offset, std::uintptr_t address, std::uint64_t size) const;
   // Gives the range's pages back to the system; it reads as zeros afterwards.
   void punch(std::uint32_t place, std::uint64_t offset, std::uint64_t size) const;
+  bool owns(int fd) const;
   void fill(std::uint32_t place, std::uint64_t offset, std::uint64_t size, unsigned char value) const;
 
  private:

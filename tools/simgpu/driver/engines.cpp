@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <time.h>
 
+#include <algorithm>
+
 #include "tools/simgpu/driver/process.hpp"
+#include "tools/simgpu/driver/profiles.hpp"
 #include "tools/simgpu/driver/settings.hpp"
 
 namespace simgpu {
@@ -30,12 +33,22 @@ void sleep_until(std::int64_t end) {
 
 }  // namespace
 
-EngineUse::EngineUse(int device, Direction direction, std::uint64_t bytes) {
-  moved[static_cast<int>(direction)].fetch_add(bytes, std::memory_order_relaxed);
+EngineUse::EngineUse(int device, Direction direction, std::uint64_t bytes, bool pageable) {
+  const int index = static_cast<int>(direction);
+  moved[index].fetch_add(bytes, std::memory_order_relaxed);
   if (!settings().time) return;
-  const Link& link = control().profile().link;
-  const double seconds = link.latency_us / 1e6 + static_cast<double>(bytes) / (link.mib_per_second * (1 << 20));
-  end_ = book(control().engine(place_of(device), direction), now(), static_cast<std::int64_t>(seconds * 1e9));
+  static std::atomic<std::int64_t> staging[kDirections];  // free at; of this process
+  const Profile& profile = control().profile();
+  const auto duration = [&](double latency_us, double bytes_per_second) {
+    return static_cast<std::int64_t>((latency_us / 1e6 + static_cast<double>(bytes) / bytes_per_second) * 1e9);
+  };
+  const double link = profile.link.mib_per_second * (1 << 20);
+  const double rate = direction == Direction::inside ? profile.memory_bytes_per_second() : link;
+  const std::int64_t begin = now();
+  end_ = book(control().engine(place_of(device), direction), begin, duration(profile.link.latency_us, rate));
+  if (!pageable) return;
+  const double share = direction == Direction::to_device ? kPageableToDevice : kPageableToHost;
+  end_ = std::max(end_, book(staging[index], begin, duration(profile.link.latency_us, link * share)));
 }
 
 EngineUse::~EngineUse() {

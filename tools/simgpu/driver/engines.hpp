@@ -1,5 +1,6 @@
-// The copy engines of a card: one for each direction over its link. A copy holds its engine for latency + bytes / bandwidth,
-// whatever stream or process it belongs to; with SIM_TIME=1 the worker sleeps until then, so that ratios of times are a GPU's.
+// The engines of a card: one for each direction over its link, and its memory. A copy holds its engine for latency + bytes /
+// bandwidth, whatever stream or process it belongs to; with SIM_TIME=1 the worker sleeps until then, so that ratios of times
+// are a GPU's. A copy of pageable memory also goes through the process's staging, one after the other and slower than the link.
 #pragma once
 
 #include <atomic>
@@ -7,8 +8,8 @@
 
 namespace simgpu {
 
-enum class Direction : int { to_device, to_host };
-inline constexpr int kDirections = 2;
+enum class Direction : int { to_device, to_host, inside };
+inline constexpr int kDirections = 3;
 
 // Books an engine that is free at `free_at` from `now` on: returns the end of the booking. All in nanoseconds of
 // CLOCK_MONOTONIC. Lock-free, since `free_at` is shared by processes that may die.
@@ -23,7 +24,8 @@ inline std::int64_t book(std::atomic<std::int64_t>& free_at, std::int64_t now, s
 // Counts the bytes, and with SIM_TIME=1 makes the rest of its scope last as long as the engine takes.
 class EngineUse {
  public:
-  EngineUse(int device, Direction direction, std::uint64_t bytes);
+  // `bytes` inside a device: read plus written.
+  EngineUse(int device, Direction direction, std::uint64_t bytes, bool pageable = false);
   ~EngineUse();
   EngineUse(const EngineUse&) = delete;
   EngineUse& operator=(const EngineUse&) = delete;

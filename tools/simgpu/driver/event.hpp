@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "tools/simgpu/driver/control.hpp"
 #include "tools/simgpu/driver/stream.hpp"
 
 namespace simgpu {
@@ -22,6 +23,9 @@ struct Stamp {
 
 struct Event {
   Event(Context& owner, unsigned event_flags) : context(owner), flags(event_flags) {}
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
 
   Context& context;
   const unsigned flags;
@@ -30,6 +34,11 @@ struct Event {
   bool recorded = false;
   Point point;
   std::shared_ptr<Stamp> stamp;
+
+  // Of an event that processes share: its positions are counted there, whoever records it. `owned`: made here.
+  EventEntry* shared = nullptr;
+  ChunkName shared_name;
+  bool owned = false;
 
   // Set when the last record was captured; guarded by capture_mutex().
   std::shared_ptr<Capture> capture;

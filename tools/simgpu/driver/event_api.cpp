@@ -1,5 +1,10 @@
 // Events: record, query, wait, elapsed time.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
 #include <ctime>
+#include <thread>
 #include <utility>
 
 #include "impl.hpp"
@@ -8,6 +13,8 @@
 #include "tools/simgpu/driver/event.hpp"
 #include "tools/simgpu/driver/graph.hpp"
 #include "tools/simgpu/driver/log.hpp"
+#include "tools/simgpu/driver/memory.hpp"
+#include "tools/simgpu/driver/process.hpp"
 #include "tools/simgpu/driver/registry.hpp"
 
 namespace simgpu {
@@ -35,6 +42,53 @@ Operation stamping(std::shared_ptr<Stamp> stamp) {
   return operation;
 }
 
+// --- events that processes share
+
+struct EventTicket {  // the contents of a CUipcEventHandle
+  std::uint64_t magic;
+  std::uint64_t machine_id;
+  ChunkName name;
+  std::uint32_t user;
+};
+static_assert(sizeof(EventTicket) <= sizeof(CUipcEventHandle));
+constexpr std::uint64_t kEventMagic = 0x746e'6576'656d'6973;  // "simevent"
+
+bool passed(const EventEntry& entry, std::uint64_t position) {
+  return entry.completed.load(std::memory_order_acquire) >= position;
+}
+
+// A creator that died records nothing any more: nobody waits for it for ever.
+void wait_passed(const EventEntry& entry, std::uint64_t position) {
+  for (int round = 1; !passed(entry, position); ++round) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (round % 1000 == 0 && !control().slot_lives(entry.slot)) return;
+  }
+}
+
+CUresult record_shared(const EventRef& event, const StreamRef& stream) {
+  const std::uint64_t position = event->shared->recorded.fetch_add(1, std::memory_order_acq_rel) + 1;
+  Operation operation;
+  operation.always = true;
+  operation.run = [event, position] {  // records of one event complete in order of their numbers, or later ones count
+    std::uint64_t before = event->shared->completed.load(std::memory_order_relaxed);
+    while (before < position && !event->shared->completed.compare_exchange_weak(before, position, std::memory_order_release)) {
+    }
+    return CUDA_SUCCESS;
+  };
+  return submit(stream, std::move(operation));
+}
+
+CUresult wait_shared(const EventRef& event, const StreamRef& stream) {
+  const std::uint64_t position = event->shared->recorded.load(std::memory_order_acquire);
+  if (passed(*event->shared, position)) return CUDA_SUCCESS;
+  Operation operation;
+  operation.run = [event, position] {
+    wait_passed(*event->shared, position);
+    return CUDA_SUCCESS;
+  };
+  return submit(stream, std::move(operation));
+}
+
 CUresult record(CUevent handle, CUstream stream_handle, bool external = false) {
   StreamRef stream;
   const EventRef event = find_event(handle);
@@ -45,6 +99,7 @@ CUresult record(CUevent handle, CUstream stream_handle, bool external = false) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
   CUresult result = CUDA_SUCCESS;
+  if (event->shared && !is_capturing(*stream)) return record_shared(event, stream);
   if (external && is_capturing(*stream)) {  // the graph records it at each launch
     Operation operation;
     operation.work = std::make_shared<EventWork>(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
@@ -75,6 +130,10 @@ bool last_record(Event& event, Point& point) {
 
 }  // namespace
 
+Event::~Event() {
+  if (shared && owned) control().destroy_event(shared_name);
+}
+
 namespace impl {
 
 CUresult cuEventCreate(CUevent* handle, unsigned int flags) {
@@ -84,6 +143,11 @@ CUresult cuEventCreate(CUevent* handle, unsigned int flags) {
   Context* context = nullptr;
   if (const CUresult result = usable_context(context)) return result;
   auto event = std::make_shared<Event>(*context, flags);
+  if ((flags & CU_EVENT_INTERPROCESS) != 0) {
+    event->shared = control().create_event(event->shared_name);
+    event->owned = true;
+    if (!event->shared) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   *handle = reinterpret_cast<CUevent>(event.get());
   registry<Event>().add(std::move(event));
   return CUDA_SUCCESS;
@@ -104,6 +168,10 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
 CUresult cuEventQuery(CUevent handle) {
   const EventRef event = find_event(handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  if (event->shared) {
+    const bool done = passed(*event->shared, event->shared->recorded.load(std::memory_order_acquire));
+    return done ? event->context.fault() : CUDA_ERROR_NOT_READY;
+  }
   Point point;
   if (!last_record(*event, point)) return CUDA_ERROR_CAPTURED_EVENT;
   return point.reached() ? event->context.fault() : CUDA_ERROR_NOT_READY;
@@ -112,9 +180,15 @@ CUresult cuEventQuery(CUevent handle) {
 CUresult cuEventSynchronize(CUevent handle) {
   const EventRef event = find_event(handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  if (event->shared) {
+    wait_passed(*event->shared, event->shared->recorded.load(std::memory_order_acquire));
+    return event->context.fault();
+  }
   Point point;
   if (!last_record(*event, point)) return CUDA_ERROR_CAPTURED_EVENT;
-  return wait_for(point);
+  const CUresult result = wait_for(point);
+  trim_pools_to_thresholds();
+  return result;
 }
 
 CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
@@ -148,6 +222,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
     return submit(stream, std::move(operation));
   }
   if (active_captures.load(std::memory_order_acquire) != 0 && capture_event_wait(stream, *event, result)) return result;
+  if (event->shared) return wait_shared(event, stream);
   Point point;
   {
     const std::lock_guard lock(event->mutex);
@@ -158,6 +233,33 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   operation.after.push_back(point);
   operation.run = [] { return CUDA_SUCCESS; };
   return submit(stream, std::move(operation));
+}
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event_handle) {
+  const EventRef event = find_event(event_handle);
+  if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  if (!handle || !event->shared) return CUDA_ERROR_INVALID_VALUE;
+  const EventTicket ticket{kEventMagic, control().machine_id(), event->shared_name, ::getuid()};
+  std::memset(handle, 0, sizeof *handle);
+  std::memcpy(handle, &ticket, sizeof ticket);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenEventHandle(CUevent* handle, CUipcEventHandle ipc) {
+  Context* context = nullptr;
+  if (const CUresult result = usable_context(context)) return result;
+  EventTicket ticket{};
+  std::memcpy(static_cast<void*>(&ticket), &ipc, sizeof ticket);
+  const bool ours = ticket.magic == kEventMagic && ticket.machine_id == control().machine_id() && ticket.user == ::getuid();
+  EventEntry* const entry = ours ? control().find_event(ticket.name) : nullptr;
+  if (!handle || !entry) return CUDA_ERROR_INVALID_VALUE;
+  if (entry->slot == control().own_slot()) return CUDA_ERROR_INVALID_CONTEXT;  // not in the creator's own process
+  auto event = std::make_shared<Event>(*context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
+  event->shared = entry;
+  event->shared_name = ticket.name;
+  *handle = reinterpret_cast<CUevent>(event.get());
+  registry<Event>().add(std::move(event));
+  return CUDA_SUCCESS;
 }
 
 }  // namespace impl

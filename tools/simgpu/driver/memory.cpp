@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <vector>
 
@@ -14,6 +15,9 @@
 
 namespace simgpu {
 namespace {
+
+// What all pools keep: lets a synchronisation end at once when there is nothing.
+std::atomic<std::uint64_t> cached_bytes{0};
 
 constexpr std::size_t kPage = 4096;
 std::size_t whole_pages(std::size_t size) { return (size + kPage - 1) / kPage * kPage; }
@@ -31,7 +35,8 @@ CUresult foreign_free(const char* call, CUdeviceptr address) {
 }
 
 // Frees a range whatever its kind. False when another thread has done so while this one waited; the lock is memory_mutex().
-bool free_range(std::unique_lock<std::mutex>& lock, const Range& found, const char* call) {
+// `stream`: the id of the one in whose order it is freed, 0 for none.
+bool free_range(std::unique_lock<std::mutex>& lock, const Range& found, const char* call, std::uint64_t stream = 0) {
   AddressSpace& space = address_space();
   const Range range = found;
   const std::uintptr_t base = range.base;
@@ -41,9 +46,20 @@ bool free_range(std::unique_lock<std::mutex>& lock, const Range& found, const ch
   if (range.pool) range.pool->used -= range.size;
   switch (range.kind) {
     case RangeKind::device:
-    case RangeKind::slab_block: blocks().free(range); break;
+      if (range.pool) {
+        space.remove(base);
+        range.pool->cached.push_back({base, range.chunk, stream});
+        cached_bytes.fetch_add(range.chunk->info.size, std::memory_order_relaxed);
+        break;
+      }
+      [[fallthrough]];
+    case RangeKind::slab_block:
+      if (range.pool) range.pool->reserved -= range.size;
+      blocks().free(range);
+      break;
     case RangeKind::pinned:
     case RangeKind::managed:
+      if (range.managed.charged != 0) control().uncharge_managed(range.managed.charged_to, range.managed.charged);
       space.remove(base);
       ::munmap(reinterpret_cast<void*>(base), whole_pages(range.size));
       break;
@@ -54,16 +70,43 @@ bool free_range(std::unique_lock<std::mutex>& lock, const Range& found, const ch
   return true;
 }
 
-CUresult allocate(int device, std::size_t size, Context* context, Pool* pool, CUdeviceptr& address) {
-  const std::lock_guard lock(memory_mutex());
-  Range* range = nullptr;
+CUresult allocate(int device, std::size_t size, Context* context, Range*& range) {
   if (const CUresult result = blocks().allocate(device, place_of(device), size, range)) return result;
   range->context = context;
-  range->pool = pool;
-  if (pool) {
-    pool->used += size;
-    pool->used_high = std::max(pool->used_high, pool->used);
+  return CUDA_SUCCESS;
+}
+
+// The smallest kept block that serves, for a request of at least half its size; nullptr: none.
+Range* reuse(Pool& pool, std::uint64_t stream, std::size_t size) {
+  auto best = pool.cached.end();
+  for (auto it = pool.cached.begin(); it != pool.cached.end(); ++it) {
+    const std::uint64_t bytes = it->chunk->info.size;
+    if (bytes < size || bytes / 2 > size || (it->stream != stream && !pool.allow_opportunistic)) continue;
+    if (best == pool.cached.end() || bytes < best->chunk->info.size) best = it;
   }
+  if (best == pool.cached.end()) return nullptr;
+  Range fresh;
+  fresh.base = best->base;
+  fresh.size = size;
+  fresh.kind = RangeKind::device;
+  fresh.device = pool.device;
+  fresh.chunk = best->chunk;
+  cached_bytes.fetch_sub(best->chunk->info.size, std::memory_order_relaxed);
+  pool.cached.erase(best);
+  return &address_space().add(fresh);
+}
+
+CUresult allocate_pooled(Pool& pool, std::uint64_t stream, std::size_t size, CUdeviceptr& address) {
+  const std::lock_guard lock(memory_mutex());
+  Range* range = size < kSlabLimit ? nullptr : reuse(pool, stream, size);
+  if (!range) {
+    if (const CUresult result = allocate(pool.device, size, nullptr, range)) return result;
+    pool.reserved += range->kind == RangeKind::device ? range->chunk->info.size : size;
+    pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
+  }
+  range->pool = &pool;
+  pool.used += size;
+  pool.used_high = std::max(pool.used_high, pool.used);
   address = range->base;
   return CUDA_SUCCESS;
 }
@@ -71,15 +114,35 @@ CUresult allocate(int device, std::size_t size, Context* context, Pool* pool, CU
 }  // namespace
 
 CUresult allocate_device(Context& context, std::size_t size, CUdeviceptr& address) {
-  return allocate(context.device, size, &context, nullptr, address);
+  const std::lock_guard lock(memory_mutex());
+  Range* range = nullptr;
+  if (const CUresult result = allocate(context.device, size, &context, range)) return result;
+  address = range->base;
+  return CUDA_SUCCESS;
 }
 
-CUresult allocate_from_pool(Context& context, Pool& pool, std::size_t size, CUdeviceptr& address) {
-  const CUresult result = allocate(pool.device, size, nullptr, &pool, address);
+CUresult allocate_from_pool(const Stream& stream, Pool& pool, std::size_t size, CUdeviceptr& address) {
+  const CUresult result = allocate_pooled(pool, stream.id, size, address);
   if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
   // Frees that are still in some stream's queue may be what is missing.
-  if (const CUresult fault = context.synchronize()) return fault;
-  return allocate(pool.device, size, nullptr, &pool, address);
+  if (const CUresult fault = stream.context.synchronize()) return fault;
+  return allocate_pooled(pool, stream.id, size, address);
+}
+
+void trim_pool(Pool& pool, std::uint64_t keep) {
+  while (!pool.cached.empty() && pool.reserved > keep) {
+    const Pool::Cached block = pool.cached.front();
+    pool.cached.erase(pool.cached.begin());
+    pool.reserved -= block.chunk->info.size;
+    cached_bytes.fetch_sub(block.chunk->info.size, std::memory_order_relaxed);
+    blocks().unmap_whole(*block.chunk, block.base);
+  }
+}
+
+void trim_pools_to_thresholds() {
+  if (cached_bytes.load(std::memory_order_relaxed) == 0) return;
+  const std::lock_guard lock(memory_mutex());
+  for_each_pool([](Pool& pool) { trim_pool(pool, pool.release_threshold); });
 }
 
 // Frees what lies at exactly `base` after all work of its context (or of `fallback`) is done.
@@ -119,9 +182,9 @@ CUresult free_in_stream(const StreamRef& stream, CUdeviceptr address) {
   }
   Operation operation;
   operation.always = true;  // a faulted context still gives its memory back
-  operation.run = [address] {
+  operation.run = [address, id = stream->id] {
     std::unique_lock lock(memory_mutex());
-    if (const Range* const range = address_space().find_base(address)) free_range(lock, *range, "cuMemFreeAsync");
+    if (const Range* const range = address_space().find_base(address)) free_range(lock, *range, "cuMemFreeAsync", id);
     return CUDA_SUCCESS;
   };
   return submit(stream, std::move(operation));

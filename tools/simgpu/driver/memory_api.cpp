@@ -14,7 +14,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   if (const CUresult result = usable_context(context)) return result;
   {
     const std::lock_guard lock(memory_mutex());
-    blocks().trim();
+    blocks().trim_spare();
   }
   const auto place = static_cast<int>(place_of(context->device));
   const std::uint64_t capacity = control().capacity(place);
@@ -136,17 +136,6 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t size, unsigned int flags) {
   const CUresult result = allocate_host(*context, size, RangeKind::managed, flags, address);
   if (result == CUDA_SUCCESS) *dptr = address;
   return result;
-}
-
-// Hints about managed memory are checked and have no effect.
-CUresult cuMemAdvise_v2(CUdeviceptr dptr, size_t, CUmem_advise, CUmemLocation) {
-  const auto range = look_up(dptr);
-  return range && range->kind == RangeKind::managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr dptr, size_t, CUmemLocation, unsigned int, CUstream) {
-  const auto range = look_up(dptr);
-  return range && range->kind == RangeKind::managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace simgpu::impl

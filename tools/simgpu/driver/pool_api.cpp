@@ -1,8 +1,10 @@
-// The stream-ordered allocator. Memory is backed at the call and given back when the stream reaches the free;
-// a pool keeps nothing, so reserved equals used, and the release threshold is stored only.
+// The stream-ordered allocator. Memory is backed at the call; a free takes effect when the stream reaches it, and the pool
+// keeps the block until a synchronisation trims it to its threshold. Blocks are reused only after that: what a genuine driver
+// may hand out earlier (in the same stream, or behind a wait that it inserts) is not.
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <vector>
 
 #include "impl.hpp"
 #include "tools/simgpu/driver/capture.hpp"
@@ -17,12 +19,14 @@ namespace {
 struct DevicePools {
   std::array<std::shared_ptr<Pool>, kMaxDevices> standard;
   std::array<Pool*, kMaxDevices> current{};
+  std::vector<std::shared_ptr<Pool>> all;  // also destroyed ones: blocks that are still out name them
 
   DevicePools() {
     for (int device = 0; device < kMaxDevices; ++device) {
       auto pool = std::make_shared<Pool>();
       pool->device = device;
       registry<Pool>().add(pool);
+      all.push_back(pool);
       current[static_cast<std::size_t>(device)] = pool.get();
       standard[static_cast<std::size_t>(device)] = std::move(pool);
     }
@@ -46,10 +50,14 @@ CUresult allocate(CUdeviceptr* dptr, std::size_t size, Pool& pool, CUstream hand
   StreamRef stream;
   if (const CUresult result = resolve_stream(handle, stream)) return result;
   if (is_capturing(*stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // graph memory nodes don't exist here
-  return allocate_from_pool(stream->context, pool, size, *dptr);
+  return allocate_from_pool(*stream, pool, size, *dptr);
 }
 
 }  // namespace
+
+void for_each_pool(const std::function<void(Pool&)>& visit) {
+  for (const auto& pool : device_pools().all) visit(*pool);
+}
 
 namespace impl {
 
@@ -86,6 +94,10 @@ CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {
   auto pool = std::make_shared<Pool>();
   pool->device = props->location.id;
   *handle = handle_of(pool.get());
+  {
+    const std::lock_guard lock(memory_mutex());
+    device_pools().all.push_back(pool);
+  }
   registry<Pool>().add(std::move(pool));
   return CUDA_SUCCESS;
 }
@@ -98,13 +110,47 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   const auto standard = device_pools().standard[device];
   if (pool == standard) return CUDA_ERROR_INVALID_VALUE;
   if (device_pools().current[device] == pool.get()) device_pools().current[device] = standard.get();
-  // Blocks that are still out keep the object: it is taken from the program, not from them.
-  static auto* const buried = new std::vector<std::shared_ptr<Pool>>;
-  buried->push_back(registry<Pool>().take(handle));
+  pool->release_threshold = 0;
+  trim_pool(*pool, 0);
+  registry<Pool>().take(handle);
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t) { return find_pool(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
+  const auto pool = find_pool(handle);
+  if (!pool) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(memory_mutex());
+  trim_pool(*pool, keep);
+  return CUDA_SUCCESS;
+}
+
+// The pool's own device always has access.
+CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* list, size_t count) {
+  const auto pool = find_pool(handle);
+  if (!pool || !list || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool device = list[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE && valid_device(list[i].location.id);
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    const bool revokes_own = list[i].location.id == pool->device && list[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    const bool known = list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    if (revokes_own || !known) return CUDA_ERROR_INVALID_VALUE;
+  }
+  const std::lock_guard lock(memory_mutex());
+  for (std::size_t i = 0; i < count; ++i) {
+    pool->access[static_cast<std::size_t>(list[i].location.id)] = static_cast<std::uint8_t>(list[i].flags);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation* location) {
+  const auto pool = find_pool(handle);
+  if (!pool || !flags || !location) return CUDA_ERROR_INVALID_VALUE;
+  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || !valid_device(location->id)) return CUDA_ERROR_INVALID_DEVICE;
+  const std::lock_guard lock(memory_mutex());
+  *flags = location->id == pool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                        : static_cast<CUmemAccess_flags>(pool->access[static_cast<std::size_t>(location->id)]);
+  return CUDA_SUCCESS;
+}
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
   const auto pool = find_pool(handle);
@@ -122,7 +168,8 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       if (*static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;  // it can only be reset
-      pool->used_high = pool->used;
+      if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) pool->used_high = pool->used;
+      if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) pool->reserved_high = pool->reserved;
       return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
@@ -139,9 +186,9 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: flag(pool->allow_opportunistic); break;
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: flag(pool->allow_internal_dependencies); break;
     case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: bytes(pool->release_threshold); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: bytes(pool->reserved); break;
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: bytes(pool->used); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: bytes(pool->reserved_high); break;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH: bytes(pool->used_high); break;
     default: return CUDA_ERROR_INVALID_VALUE;
   }

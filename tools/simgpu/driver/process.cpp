@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/simgpu/driver/calls.hpp"
+#include "tools/simgpu/driver/linger.hpp"
 #include "tools/simgpu/driver/settings.hpp"
 
 namespace simgpu {
@@ -95,6 +96,7 @@ CUresult initialise_process() {
   if (!joined) {
     if (const CUresult result = process().control.open()) return result;
     joined = true;
+    keep_working_after_death(process().control);
     ::pthread_atfork(nullptr, nullptr, mark_forked);
     process().visible = visible_devices(process().control.device_count());
   }

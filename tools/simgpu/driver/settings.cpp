@@ -1,5 +1,7 @@
 #include "tools/simgpu/driver/settings.hpp"
 
+#include <cuda.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -53,6 +55,16 @@ Latencies latencies(const std::string& list) {
   return result;
 }
 
+int compute_mode(const std::string& name) {
+  if (name == "exclusive_process") return CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
+  if (name == "prohibited") return CU_COMPUTEMODE_PROHIBITED;
+  if (name != "default") {
+    std::fprintf(stderr, "simgpu: SIM_COMPUTE_MODE=\"%s\" is not known; write default, exclusive_process or prohibited\n",
+                 name.c_str());
+  }
+  return CU_COMPUTEMODE_DEFAULT;
+}
+
 Settings read_environment() {
   constexpr std::uint64_t kMiB = 1u << 20;
   Settings s;
@@ -75,6 +87,8 @@ Settings read_environment() {
   s.failures = text("SIM_FAIL");
   s.seed = number("SIM_SEED").value_or(1);
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) s.visible_devices = visible;
+  s.compute_mode = compute_mode(text("SIM_COMPUTE_MODE", "default"));
+  s.linger_ms = number("SIM_LINGER_MS").value_or(0);
   s.time = flag("SIM_TIME", false);
   s.launch_us = static_cast<double>(number("SIM_LAUNCH_US").value_or(0));
   if (s.time) s.latency = kA100;

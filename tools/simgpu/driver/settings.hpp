@@ -29,8 +29,10 @@ struct Settings {
   std::uint64_t seed = 1;  // of the failures by probability
   std::optional<std::string> visible_devices;
   Latencies latency;
-  bool time = false;     // copies and launches last as long as on the card
-  double launch_us = 0;  // at least, with `time`
+  int compute_mode = 0;         // CUcomputemode
+  std::uint64_t linger_ms = 0;  // of a killed process's last operations
+  bool time = false;            // copies and launches last as long as on the card
+  double launch_us = 0;         // at least, with `time`
 };
 
 const Settings& settings();

@@ -12,6 +12,7 @@
 #include "tools/simgpu/driver/context.hpp"
 #include "tools/simgpu/driver/guard.hpp"
 #include "tools/simgpu/driver/log.hpp"
+#include "tools/simgpu/driver/process.hpp"
 #include "tools/simgpu/driver/registry.hpp"
 #include "tools/simgpu/driver/settings.hpp"
 #include "tools/simgpu/driver/timeline.hpp"
@@ -103,8 +104,10 @@ void Stream::execute(Operation& operation) {
   for (const Point& point : operation.after) point.wait();
   if (settings().protect) watch_faults();
   if (context.fault() != CUDA_SUCCESS && !operation.always) return;
+  control().running().fetch_add(1, std::memory_order_relaxed);
   if (const CUresult result = operation.work ? perform_noted(*operation.work, context) : operation.run())
     context.set_fault(result);
+  control().running().fetch_sub(1, std::memory_order_relaxed);
 }
 
 CUresult resolve_stream(CUstream handle, StreamRef& stream) {

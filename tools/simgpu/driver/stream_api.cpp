@@ -7,6 +7,7 @@
 #include "tools/simgpu/driver/context.hpp"
 #include "tools/simgpu/driver/host_work.hpp"
 #include "tools/simgpu/driver/log.hpp"
+#include "tools/simgpu/driver/memory.hpp"
 #include "tools/simgpu/driver/registry.hpp"
 
 namespace simgpu {
@@ -41,7 +42,9 @@ CUresult cuStreamSynchronize(CUstream handle) {
   StreamRef stream;
   if (const CUresult result = resolve_stream(handle, stream)) return result;
   if (capture_forbids_wait(*stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  return wait_for(stream->tail());
+  const CUresult result = wait_for(stream->tail());
+  trim_pools_to_thresholds();
+  return result;
 }
 
 CUresult cuStreamQuery(CUstream handle) {
