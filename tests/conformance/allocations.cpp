@@ -6,7 +6,7 @@ namespace vramd::conformance {
 namespace {
 using enum Source;
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"memory.alloc_zero", "cuMemAlloc of 0 bytes: INVALID_VALUE", documented,
      [](int) {
        primary();
@@ -193,5 +193,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList memory_cases = list_of(cases);
+constinit const CaseList memory_cases = list_of(cases);
 }  // namespace vramd::conformance

@@ -74,7 +74,7 @@ void alloc_elsewhere(int mode) {
 constexpr int kGlobal = CU_STREAM_CAPTURE_MODE_GLOBAL, kLocal = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
               kRelaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"capture.alloc_global", "cuMemAlloc in a global capture: refused, the capture is invalid", assumed, alloc_in, kGlobal},
     {"capture.alloc_thread_local", "cuMemAlloc in a thread-local capture: the same", assumed, alloc_in, kLocal},
     {"capture.alloc_relaxed", "cuMemAlloc in a relaxed capture works", documented, alloc_in, kRelaxed},
@@ -265,5 +265,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList capture_cases = list_of(cases);
+constinit const CaseList capture_cases = list_of(cases);
 }  // namespace vramd::conformance

@@ -115,8 +115,8 @@ void not_available(const char* why) {
 
 const Case* find_case(const char* name) {
   for (std::size_t i = 0; i < kListCount; ++i) {
-    for (std::size_t j = 0; j < kLists[i].count; ++j) {
-      if (std::strcmp(kLists[i].cases[j].name, name) == 0) return &kLists[i].cases[j];
+    for (std::size_t j = 0; j < kLists[i]->count; ++j) {
+      if (std::strcmp(kLists[i]->cases[j].name, name) == 0) return &kLists[i]->cases[j];
     }
   }
   return nullptr;

@@ -51,7 +51,7 @@ void observe(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 // --- for the runner ---
 const Case* find_case(const char* name);
-extern const CaseList kLists[];
+extern const CaseList* const kLists[];
 extern const std::size_t kListCount;
 // Runs the body in this process and writes "outcome\nobserved" to `fd`.
 [[noreturn]] void judge(const Case& c, int fd);

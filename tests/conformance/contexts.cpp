@@ -21,7 +21,7 @@ CUcontext created() {
   return context;
 }
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"contexts.retain_counts", "the primary context is active until released as often as retained", documented,
      [](int) {
        start();
@@ -177,5 +177,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList context_cases = list_of(cases);
+constinit const CaseList context_cases = list_of(cases);
 }  // namespace vramd::conformance

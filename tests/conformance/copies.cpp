@@ -58,7 +58,7 @@ constexpr char kAtOnce[] = "does not wait";
 constexpr char kLikePinned[] = "like pinned memory: returns when complete";
 constexpr char kLikePinnedAtOnce[] = "like pinned memory: does not wait";
 
-const Case cases[] = {
+constexpr Case cases[] = {
     SYNC(device, device, early, documented, kAtOnce),
     SYNC(device, host_backed, late, assumed, kLikePinned),
     SYNC(device, pinned, late, documented, kDone),
@@ -178,5 +178,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList copy_cases = list_of(cases);
+constinit const CaseList copy_cases = list_of(cases);
 }  // namespace vramd::conformance

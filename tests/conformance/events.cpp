@@ -7,7 +7,7 @@ namespace vramd::conformance {
 namespace {
 using enum Source;
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"events.query", "NOT_READY until the stream gets there, SUCCESS from then on", documented,
      [](int) {
        primary();
@@ -124,5 +124,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList event_cases = list_of(cases);
+constinit const CaseList event_cases = list_of(cases);
 }  // namespace vramd::conformance

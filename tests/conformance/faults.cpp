@@ -20,7 +20,7 @@ CUdeviceptr without_access() {
   return address;
 }
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"faults.no_access", "touching a mapping without access: ILLEGAL_ADDRESS", documented,
      [](int) { EXPECT_ONE_OF(touch(without_access(), 4096), CUDA_ERROR_ILLEGAL_ADDRESS); }},
     {"faults.sticky", "after a fault every later call of the context says so", documented,
@@ -83,5 +83,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList fault_cases = list_of(cases);
+constinit const CaseList fault_cases = list_of(cases);
 }  // namespace vramd::conformance

@@ -63,7 +63,7 @@ CUdeviceptr block_with(unsigned char value) {
   return block;
 }
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"nodes.memset", "a memset node sets its range", documented,
      [](int) {
        primary();
@@ -265,5 +265,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList node_cases = list_of(cases);
+constinit const CaseList node_cases = list_of(cases);
 }  // namespace vramd::conformance

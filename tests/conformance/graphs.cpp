@@ -9,7 +9,7 @@ using enum Source;
 
 void add_one(void* counter) { static_cast<std::atomic<int>*>(counter)->fetch_add(1); }
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"graphs.launch", "a launch does what was captured", documented,
      [](int) {
        primary();
@@ -178,5 +178,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList graph_cases = list_of(cases);
+constinit const CaseList graph_cases = list_of(cases);
 }  // namespace vramd::conformance

@@ -125,7 +125,7 @@ void importer_attributes(int) {
   in_importer("ipc.importer_frees", handle_of(device_memory(kSize)));
 }
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"ipc.same_handle_twice", "asking twice gives the same handle", documented,
      [](int) {
        primary();
@@ -178,5 +178,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList ipc_cases = list_of(cases);
+constinit const CaseList ipc_cases = list_of(cases);
 }  // namespace vramd::conformance

@@ -49,10 +49,10 @@ template <class F>
 int for_chosen(const Options& options, F f) {
   int count = 0;
   for (std::size_t i = 0; i < kListCount; ++i) {
-    for (std::size_t j = 0; j < kLists[i].count; ++j) {
-      if (!chosen(kLists[i].cases[j], options)) continue;
+    for (std::size_t j = 0; j < kLists[i]->count; ++j) {
+      if (!chosen(kLists[i]->cases[j], options)) continue;
       ++count;
-      f(kLists[i].cases[j]);
+      f(kLists[i]->cases[j]);
     }
   }
   return count;

@@ -127,6 +127,13 @@ CUmemAccessDesc host_access() {
   return access;
 }
 
+Parts parts(std::size_t granules) {
+  primary();
+  const CUmemAllocationProp prop = device_prop();
+  const std::size_t granule = granularity(prop);
+  return {granule, reserve(4 * granule), chunk(granules * granule, prop)};
+}
+
 void map(CUdeviceptr address, std::size_t size, CUmemGenericAllocationHandle handle) {
   const CUmemAccessDesc access = device_access();
   NEED(cuMemMap(address, size, 0, handle, 0));

@@ -50,6 +50,13 @@ struct Mapping {
 };
 Mapping map_new(std::size_t chunks = 1);         // so many device chunks of a granule, side by side; handle is the first's
 Mapping map_new_host(std::size_t granules = 1);  // one chunk in host memory
+// The primary context, a granule of device memory, room for four, and one chunk of so many.
+struct Parts {
+  std::size_t granule;
+  CUdeviceptr room;
+  CUmemGenericAllocationHandle handle;
+};
+Parts parts(std::size_t granules = 1);
 void map(CUdeviceptr address, std::size_t size, CUmemGenericAllocationHandle handle);
 void map_host(CUdeviceptr address, std::size_t size, CUmemGenericAllocationHandle handle);
 

@@ -50,7 +50,7 @@ CUdeviceptr cleared_block() {
   return block;
 }
 
-const Case cases[] = {
+constexpr Case cases[] = {
     MEMSET(sync, device, false, documented, "a synchronous memset of device memory does not wait"),
     MEMSET(sync, pinned, true, documented, "a synchronous memset of pinned memory returns when done"),
     MEMSET(sync, host_backed, true, assumed, "like pinned memory: returns when done"),
@@ -114,5 +114,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList memset_cases = list_of(cases);
+constinit const CaseList memset_cases = list_of(cases);
 }  // namespace vramd::conformance

@@ -19,7 +19,7 @@ T ask(CUpointer_attribute attribute, CUdeviceptr address) {
 #define EXPECT_ATTRIBUTE(type, name, address, value) \
   expect_that(ask<type>(CU_POINTER_ATTRIBUTE_##name, address) == (value), #name)
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"pointers.device", "attributes of cuMemAlloc memory, from an address inside", documented,
      [](int) {
        const CUcontext context = primary();
@@ -207,5 +207,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList pointer_cases = list_of(cases);
+constinit const CaseList pointer_cases = list_of(cases);
 }  // namespace vramd::conformance

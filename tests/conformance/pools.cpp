@@ -38,7 +38,7 @@ CUdeviceptr async_memory(std::size_t size, CUstream s) {
   return block;
 }
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"pools.order", "memory is usable in stream order from its allocation to its free", documented,
      [](int) {
        default_pool();
@@ -280,5 +280,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList pool_cases = list_of(cases);
+constinit const CaseList pool_cases = list_of(cases);
 }  // namespace vramd::conformance

@@ -32,7 +32,7 @@ void ordered(CUstream first, CUstream second, bool wanted) {
   expect_that(waited == wanted, wanted ? "waits" : "does not wait");
 }
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"streams.same_stream", "work in one stream runs in order", documented,
      [](int) {
        primary();
@@ -254,5 +254,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList stream_cases = list_of(cases);
+constinit const CaseList stream_cases = list_of(cases);
 }  // namespace vramd::conformance

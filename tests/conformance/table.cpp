@@ -3,9 +3,10 @@
 
 namespace vramd::conformance {
 
-const CaseList kLists[] = {
-    vmm_cases,    vmm_access_cases, host_vmm_cases, memory_cases, pointer_cases, ipc_cases,  copy_cases,    memset_cases,
-    stream_cases, event_cases,      capture_cases,  graph_cases,  node_cases,    pool_cases, context_cases, fault_cases,
+constinit const CaseList* const kLists[] = {
+    &vmm_cases,   &vmm_mapping_cases, &vmm_access_cases, &host_vmm_cases, &memory_cases, &pointer_cases,
+    &ipc_cases,   &copy_cases,        &memset_cases,     &stream_cases,   &event_cases,  &capture_cases,
+    &graph_cases, &node_cases,        &pool_cases,       &context_cases,  &fault_cases,
 };
 const std::size_t kListCount = sizeof kLists / sizeof *kLists;
 

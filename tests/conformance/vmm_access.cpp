@@ -31,7 +31,7 @@ CUmemGenericAllocationHandle imported(int fd) {
   return handle;
 }
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"access.none_after_map", "a new mapping has no access", documented,
      [](int) {
        primary();
@@ -197,5 +197,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList vmm_access_cases = list_of(cases);
+constinit const CaseList vmm_access_cases = list_of(cases);
 }  // namespace vramd::conformance

@@ -21,7 +21,7 @@ CUresult create_at(CUmemLocationType type, int id, int handle_types) {
 
 constexpr int kFd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
-const Case cases[] = {
+constexpr Case cases[] = {
     {"host_vmm.create_without_context", "cuMemCreate(HOST_NUMA) with cuInit alone: a context is needed", assumed,
      [](int) {
        start();
@@ -160,5 +160,5 @@ const Case cases[] = {
 };
 
 }  // namespace
-const CaseList host_vmm_cases = list_of(cases);
+constinit const CaseList host_vmm_cases = list_of(cases);
 }  // namespace vramd::conformance
