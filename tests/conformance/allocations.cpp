@@ -139,6 +139,17 @@ constexpr Case cases[] = {
        EXPECT(CUDA_SUCCESS, cuMemsetD8(block, 1, pitch * 7));
        NEED(cuCtxSynchronize());
      }},
+    {"memory.advise_device", "cuMemAdvise and cuMemPrefetchAsync of device memory: INVALID_VALUE", documented,
+     [](int) {
+       primary();
+       const CUdeviceptr block = device_memory(2 * kMiB);
+       CUmemLocation location{};
+       location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+       location.id = chosen_device;
+       EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemAdvise_v2(block, 2 * kMiB, CU_MEM_ADVISE_SET_READ_MOSTLY, location));
+       EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchAsync_v2(block, 2 * kMiB, location, 0, nullptr));
+       EXPECT(CUDA_SUCCESS, cuCtxSynchronize());
+     }},
     {"memory.host_register_device", "cuMemHostRegister of device memory is refused", assumed,
      [](int) {
        primary();

@@ -7,7 +7,7 @@ namespace {
 using enum Source;
 
 // A memset of memory that nobody may touch; what the next synchronisation says.
-CUresult touch(CUdeviceptr address, std::size_t size) {
+CUresult memset_and_synchronize(CUdeviceptr address, std::size_t size) {
   const CUresult result = cuMemsetD8(address, 1, size);
   return result != CUDA_SUCCESS ? result : cuCtxSynchronize();
 }
@@ -22,13 +22,13 @@ CUdeviceptr without_access() {
 
 constexpr Case cases[] = {
     {"faults.no_access", "touching a mapping without access: ILLEGAL_ADDRESS", documented,
-     [](int) { EXPECT_ONE_OF(touch(without_access(), 4096), CUDA_ERROR_ILLEGAL_ADDRESS); }},
+     [](int) { EXPECT_ONE_OF(memset_and_synchronize(without_access(), 4096), CUDA_ERROR_ILLEGAL_ADDRESS); }},
     {"faults.sticky", "after a fault every later call of the context says so", documented,
      [](int) {
        const CUdeviceptr address = without_access();
        const CUdeviceptr block = device_memory(4096);
        const CUstream s = stream();
-       EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, touch(address, 4096));
+       EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, memset_and_synchronize(address, 4096));
        EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
        EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemsetD8Async(block, 1, 16, s));
        CUdeviceptr another = 0;
@@ -40,7 +40,7 @@ constexpr Case cases[] = {
        primary();
        const Mapping m = map_new();
        NEED(cuMemUnmap(m.address, m.size));
-       EXPECT_ONE_OF(touch(m.address, 4096), CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_VALUE);
+       EXPECT_ONE_OF(memset_and_synchronize(m.address, 4096), CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_VALUE);
      }},
     {"faults.access_taken", "touching a mapping whose access was taken: ILLEGAL_ADDRESS", documented,
      [](int) {
@@ -48,7 +48,7 @@ constexpr Case cases[] = {
        const Mapping m = map_new();
        const CUmemAccessDesc none = device_access(CU_MEM_ACCESS_FLAGS_PROT_NONE);
        NEED(cuMemSetAccess(m.address, m.size, &none, 1));
-       EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, touch(m.address, 4096));
+       EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, memset_and_synchronize(m.address, 4096));
      }},
     {"faults.read_only", "writing to a read-only mapping: ILLEGAL_ADDRESS", assumed,
      [](int) {
@@ -56,7 +56,7 @@ constexpr Case cases[] = {
        const Mapping m = map_new();
        const CUmemAccessDesc read = device_access(CU_MEM_ACCESS_FLAGS_PROT_READ);
        NEED(cuMemSetAccess(m.address, m.size, &read, 1));
-       EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, touch(m.address, 4096));
+       EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, memset_and_synchronize(m.address, 4096));
      }},
     {"faults.other_context_lives", "a fault leaves the context of another device alone", documented,
      [](int) {
@@ -65,11 +65,11 @@ constexpr Case cases[] = {
          return second_device();
        }();
        const CUdeviceptr address = without_access();
-       EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, touch(address, 4096));
+       EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, memset_and_synchronize(address, 4096));
        CUcontext context = nullptr;
        NEED(cuDevicePrimaryCtxRetain(&context, other));
        NEED(cuCtxSetCurrent(context));
-       EXPECT(CUDA_SUCCESS, touch(device_memory(4096), 4096));
+       EXPECT(CUDA_SUCCESS, memset_and_synchronize(device_memory(4096), 4096));
      }},
     {"faults.hole_in_copy", "a copy over a hole between mappings: ILLEGAL_ADDRESS or INVALID_VALUE", assumed,
      [](int) {
@@ -78,7 +78,7 @@ constexpr Case cases[] = {
        const CUdeviceptr address = reserve(3 * granule);
        map(address, granule, chunk(granule, device_prop()));
        map(address + 2 * granule, granule, chunk(granule, device_prop()));
-       EXPECT_ONE_OF(touch(address, 3 * granule), CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_VALUE);
+       EXPECT_ONE_OF(memset_and_synchronize(address, 3 * granule), CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_VALUE);
      }},
 };
 
