@@ -23,6 +23,7 @@ CUresult ChunkTable::adopt(ChunkName name, Chunk*& chunk) {
   }
   auto owned = std::make_unique<Chunk>();
   if (const CUresult result = control_.adopt(name, owned->info)) return result;
+  owned->imported = true;
   chunk = owned.get();
   by_name_[key(name)] = std::move(owned);
   return CUDA_SUCCESS;

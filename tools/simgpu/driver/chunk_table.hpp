@@ -15,6 +15,7 @@ namespace simgpu {
 struct Chunk {
   ChunkInfo info;
   CUmemGenericAllocationHandle handle = 0;  // 0 while the program has released it; mappings may keep it alive
+  bool imported = false;                    // came from another process
   std::uint32_t references = 0;             // cuMemCreate, imports, retains minus releases
   std::uint32_t mappings = 0;
 };

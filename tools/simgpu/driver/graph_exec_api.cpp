@@ -3,6 +3,7 @@
 
 #include "impl.hpp"
 #include "tools/simgpu/driver/context.hpp"
+#include "tools/simgpu/driver/copy.hpp"
 #include "tools/simgpu/driver/graph_params.hpp"
 #include "tools/simgpu/driver/registry.hpp"
 
@@ -20,6 +21,12 @@ CUresult instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long lo
   return CUDA_SUCCESS;
 }
 
+// Copies of more than one row are fixed at instantiation.
+bool has_rows(const Work& work) {
+  const auto* const copy = dynamic_cast<const CopyWork*>(&work);
+  return copy && (copy->request().height > 1 || copy->request().depth > 1);
+}
+
 // Gives one node of the exec new work of its own type, made by `make`.
 template <class Make>
 CUresult set_work(CUgraphExec exec_handle, CUgraphNode handle, CUgraphNodeType type, Make make) {
@@ -34,6 +41,7 @@ CUresult set_work(CUgraphExec exec_handle, CUgraphNode handle, CUgraphNodeType t
     // The kinds of memory are fixed at instantiation, and what lay behind the operands then must still do.
     const bool moved = operands_of(*target.work) != target.operands;
     if (moved || !same_kinds(wanted, target.operands)) return CUDA_ERROR_INVALID_VALUE;
+    if (has_rows(*target.work) || has_rows(*work)) return CUDA_ERROR_INVALID_VALUE;
     target.work = std::move(work);
     target.operands = wanted;
     return CUDA_SUCCESS;

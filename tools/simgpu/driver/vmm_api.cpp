@@ -240,6 +240,8 @@ CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHan
   const std::lock_guard lock(memory_mutex());
   const Chunk* const chunk = chunks().find(handle);
   if (!chunk || (chunk->info.handle_types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0) return CUDA_ERROR_INVALID_VALUE;
+  // Whether a genuine driver exports what it imported is not known: the cautious answer.
+  if (chunk->imported) return CUDA_ERROR_INVALID_VALUE;
   const int fd = control().export_token(chunk->info.name);
   if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   *static_cast<int*>(shareable) = fd;
