@@ -5,7 +5,7 @@ add_executable(simgpu_child ${CMAKE_SOURCE_DIR}/tests/support/simgpu_child.cpp)
 target_link_libraries(simgpu_child PRIVATE vramd_options vramd_cuda simgpu_libcuda)
 set_target_properties(simgpu_child PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
-foreach(area memory streams capture graphs pools control procs processes devices)
+foreach(area memory streams capture graphs pools control scale procs processes devices)
   vramd_test(simgpu_${area} KIND integration SOURCES ${simgpu_tests}/simgpu_${area}.cpp
              LIBRARIES vramd_options vramd_cuda simgpu_libcuda ${CMAKE_DL_LIBS})
   target_compile_definitions(simgpu_${area} PRIVATE SIMGPU_CHILD="$<TARGET_FILE:simgpu_child>")
@@ -19,3 +19,9 @@ vramd_test(simgpu_threads KIND integration LABELS threads SOURCES ${simgpu_tests
            LIBRARIES vramd_options vramd_cuda simgpu_libcuda)
 vramd_test(simgpu_threads_inside KIND integration LABELS threads SOURCES ${simgpu_tests}/simgpu_threads.cpp
            LIBRARIES vramd_options vramd_cuda simgpu_driver)
+
+# As one executable with the driver inside, so that sanitizers see both.
+vramd_test(simgpu_stress KIND integration LABELS "stress;threads" SOURCES ${simgpu_tests}/simgpu_stress.cpp
+           LIBRARIES vramd_options vramd_cuda simgpu_driver)
+add_test(NAME simgpu_stress_long COMMAND simgpu_stress)
+set_tests_properties(simgpu_stress_long PROPERTIES LABELS "stress;long" TIMEOUT 300 ENVIRONMENT "VRAMD_STRESS_SECONDS=60")

@@ -16,6 +16,22 @@
 
 #include "allocator/base/unique_fd.hpp"
 
+// The other side of send_descriptor(): -1 when none came.
+inline int receive_descriptor(int socket) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message)) return -1;
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+  return fd;
+}
+
 class ChildProcess {
  public:
   // `variables` are "NAME=value", added to this process's environment.

@@ -22,6 +22,8 @@
 #include <cstring>
 #include <string>
 
+#include "tests/support/child_process.hpp"
+
 namespace {
 
 [[noreturn]] void fail(const char* what, CUresult result) {
@@ -45,18 +47,9 @@ void say(const char* text) {
   std::fflush(stdout);
 }
 
-int receive_descriptor() {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (::recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message)) fail("recvmsg", CUDA_ERROR_UNKNOWN);
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+int received() {
+  const int fd = receive_descriptor(STDIN_FILENO);
+  if (fd < 0) fail("recvmsg", CUDA_ERROR_UNKNOWN);
   return fd;
 }
 
@@ -125,7 +118,7 @@ int fork_hold(std::size_t bytes) {
 int write_import() {
   use_device();
   CUdeviceptr address{};
-  need("import", map_import(receive_descriptor(), address));
+  need("import", map_import(received(), address));
   need("cuMemsetD8", cuMemsetD8(address, 0x77, 2u << 20));
   need("cuCtxSynchronize", cuCtxSynchronize());
   say("written");
@@ -134,7 +127,7 @@ int write_import() {
 
 int import_later() {
   use_device();
-  const int fd = receive_descriptor();
+  const int fd = received();
   say("received");
   wait_for_end_of_input();
   CUdeviceptr address{};
@@ -175,7 +168,7 @@ int stay_stuck() {
   use_device();
   CUdeviceptr address{};
   void* word = nullptr;
-  need("import", map_import(receive_descriptor(), address));
+  need("import", map_import(received(), address));
   need("cuMemHostAlloc", cuMemHostAlloc(&word, 4, 0));
   std::memset(word, 0, 4);
   need("cuStreamWaitValue32", cuStreamWaitValue32(nullptr, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_EQ));
