@@ -6,7 +6,8 @@
 //   SIM_TWIN(_Z5saxpyifPKfPf, saxpy)                      // name as in the cubin, then the function
 //   SIM_TWIN(_Z4fillIiEvPT_3BigS0_m, fill<int>)
 //
-// Link with simgpu_twins (libsimgpu_twins.so).
+// Link with simgpu_twins (libsimgpu_twins.so), compile by g++ with -fno-extern-tls-init (the target brings it): g++ 12 would
+// call a function that does not exist to initialise a template's dynamic shared memory.
 //
 // A launch is a plain loop over its threads, until one of them reaches a barrier: see fibers.hpp. __shared__ variables are
 // thread-local ones: the blocks of a launch run one after another on one OS thread and find in them what the last one left.
