@@ -32,13 +32,14 @@ __global__ void pass_on(unsigned* out, unsigned stay, unsigned rounds) {
   out[again] = real == static_cast<float>(i + rounds) + 0.5F ? mine : ~0U;
 }
 
-// threadIdx and blockIdx after each barrier.
+// threadIdx and blockIdx after each barrier, which all threads of the block passed.
 __global__ void who_am_i(int* wrong) {
   const uint3 thread = threadIdx, block = blockIdx;
   for (int round = 0; round < 3; ++round) {
-    __syncthreads();
-    if (threadIdx.x != thread.x || threadIdx.y != thread.y || threadIdx.z != thread.z || blockIdx.x != block.x ||
-        blockIdx.y != block.y || blockIdx.z != block.z)
+    const int passed = __syncthreads_count(1);
+    if (passed != static_cast<int>(blockDim.x * blockDim.y * blockDim.z) || threadIdx.x != thread.x ||
+        threadIdx.y != thread.y || threadIdx.z != thread.z || blockIdx.x != block.x || blockIdx.y != block.y ||
+        blockIdx.z != block.z)
       atomicAdd(wrong, 1);
   }
 }
@@ -73,20 +74,22 @@ __global__ void votes(int* out, unsigned stay, unsigned yes) {
   out[3 * i + 2] = __syncthreads_or(predicate);
 }
 
-// Thread i passes i barriers: those that have ended count as arrived, and all barriers are one. Undefined on a card.
+// The first thread passes most barriers, the last none: those that have ended count as arrived, and all barriers are one.
+// Undefined on a card.
 __global__ void uneven(unsigned* order, unsigned* place) {
-  for (unsigned round = 0; round < threadIdx.x; ++round) __syncthreads();
+  for (unsigned round = 0; round < blockDim.x - 1 - threadIdx.x; ++round) __syncthreads();
   order[threadIdx.x] = atomicAdd(place, 1U);
 }
 
-// What a thread keeps in registers is its own.
+// What a thread keeps in registers is its own. `out` holds a block's threads and one cell more.
 __global__ void registers(const double* in, double* out) {
   const unsigned i = threadIdx.x;
   double a = in[i], b = a * 1.5, c = a / 3.0, d = a - 7.0;
+  out[i] = a;
   __syncthreads();
   a += b;
+  const double next = out[i + 1];
   __syncthreads();
   c *= d;
-  __syncthreads();
-  out[i] = a + c;
+  out[i] = a + c + next;
 }
