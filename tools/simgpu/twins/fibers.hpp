@@ -4,7 +4,11 @@
 // next barrier. A launch without barriers never leaves its loop.
 //
 // State belongs to the OS thread: launches on several threads know nothing of each other, and a thread of a block never changes
-// its OS thread. A launch may be left by longjmp: the next one on that OS thread takes back the fibers that were parked.
+// its OS thread.
+//
+// A launch may be left by longjmp to the stack that it was started on: the next one on that OS thread takes back the fibers
+// that were parked. Who jumps out of a signal handler needs an alternate signal stack; under the thread sanitizer he switches
+// to the fiber that called the twin first (__tsan_switch_to_fiber); and glibc's fortified longjmp may refuse to change stacks.
 #pragma once
 
 #include "tools/simgpu/twins/built_ins.hpp"
