@@ -44,6 +44,18 @@ __global__ void leave(unsigned* out, unsigned who, Escape* escape) {
   out[threadIdx.x] = 2;
 }
 
+// Thread 1 needs half a MiB of stack, which the worker's own has and a parked thread's has not.
+__device__ int descend(volatile int* above, int depth) {
+  volatile int frame[256];
+  frame[0] = above[0] + 1;
+  return depth == 0 ? frame[0] : descend(frame, depth - 1) + frame[0];
+}
+__global__ void deep(int* out) {
+  __syncthreads();
+  if (threadIdx.x == 1) *out = descend(out, 512);
+}
+
+SIM_TWIN(deep, deep)
 SIM_TWIN(tree_sum, tree_sum)
 SIM_TWIN(pass_on, pass_on)
 SIM_TWIN(who_am_i, who_am_i)
@@ -98,7 +110,7 @@ int status_of(Body body) {
   const pid_t child = fork();
   if (child == 0) {
     std::freopen("/dev/null", "w", stderr);
-    std::signal(SIGABRT, SIG_DFL);  // Catch would report a failure
+    for (const int end : {SIGABRT, SIGSEGV, SIGBUS}) std::signal(end, SIG_DFL);  // Catch would report a failure
     body();
     _exit(0);
   }
@@ -154,6 +166,12 @@ TEST_CASE("Fibers: a block of more than 1024 threads that meet stops the process
   std::vector<unsigned> out(2000);
   const int status = status_of([&] { launch(simk_count_all, {1, 1, 1}, {2000, 1, 1}, 0, out.data()); });
   CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT));
+}
+
+TEST_CASE("Fibers: a stack that overflows hits its guard page") {
+  int out = 0;
+  const int status = status_of([&] { launch(simk_deep, {1, 1, 1}, {2, 1, 1}, 0, &out); });
+  CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV));
 }
 
 TEST_CASE("Fibers: a barrier outside a launch stops the process") {
