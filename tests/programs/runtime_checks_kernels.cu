@@ -108,6 +108,33 @@ Verdict atomics_across_streams() {
   return {};
 }
 
+Verdict shared_memory_and_barriers() {
+  constexpr unsigned kBlocks = 3, kThreads = 256;
+  std::vector<float> in(kBlocks * kThreads), sums(kBlocks), expected(kThreads);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = 1.0F / static_cast<float>(i + 1) * (i % 3 == 0 ? -1.0F : 1.0F);
+  std::vector<unsigned> negatives(kBlocks);
+  DeviceArray<float> values(in.size()), out(kBlocks);
+  DeviceArray<unsigned> counts(kBlocks);
+  TRY(values.error());
+  TRY(out.error());
+  TRY(counts.error());
+  TRY(cudaMemcpy(values.get(), in.data(), in.size() * sizeof(float), cudaMemcpyHostToDevice));
+  block_sums<<<kBlocks, kThreads, kThreads * sizeof(float)>>>(values.get(), out.get(), counts.get());
+  TRY(cudaGetLastError());
+  TRY(cudaMemcpy(sums.data(), out.get(), kBlocks * sizeof(float), cudaMemcpyDeviceToHost));
+  TRY(cudaMemcpy(negatives.data(), counts.get(), kBlocks * sizeof(unsigned), cudaMemcpyDeviceToHost));
+  for (unsigned b = 0; b < kBlocks; ++b) {
+    expected.assign(in.begin() + b * kThreads, in.begin() + (b + 1) * kThreads);
+    unsigned negative = 0;
+    for (float value : expected) negative += value < 0;
+    for (unsigned half = kThreads / 2; half > 0; half /= 2)
+      for (unsigned i = 0; i < half; ++i) expected[i] += expected[i + half];
+    EXPECT(sums[b] == expected[0]);  // to the last bit: the order of the additions is the same
+    EXPECT(negatives[b] == negative);
+  }
+  return {};
+}
+
 Verdict managed_memory() {
   int* values = nullptr;
   TRY(cudaMallocManaged(&values, 64 * sizeof(int)));
@@ -187,6 +214,7 @@ std::vector<Check> kernel_checks() {
           {"kernel: launch with a configuration", launch_with_a_configuration},
           {"kernel: cooperative launch", cooperative_launch},
           {"kernel: atomics of two streams", atomics_across_streams},
+          {"kernel: shared memory, barriers, shared atomics", shared_memory_and_barriers},
           {"kernel: attributes and occupancy", kernel_attributes},
           {"kernel: handle, name, parameters", kernel_handle},
           {"kernel: an unknown one is refused", unknown_kernel},

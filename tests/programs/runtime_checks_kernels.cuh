@@ -28,3 +28,24 @@ __global__ void coordinates(unsigned* out) {
   const unsigned threads = blockDim.x * blockDim.y * blockDim.z;
   out[block * threads + thread] = block * 1000 + thread;
 }
+
+// A block's sum as a tree, in a fixed order, and how many of its values are negative. `partial` is dynamic shared memory: one
+// float per thread, a power of two of them.
+__global__ void block_sums(const float* in, float* sums, unsigned* negatives) {
+  extern __shared__ float partial[];
+  __shared__ unsigned negative;
+  const unsigned i = threadIdx.x;
+  if (i == 0) negative = 0;
+  const float value = in[blockIdx.x * blockDim.x + i];
+  partial[i] = value;
+  __syncthreads();
+  if (value < 0) atomicAdd(&negative, 1U);
+  for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+    if (i < half) partial[i] += partial[i + half];
+    __syncthreads();
+  }
+  if (i == 0) {
+    sums[blockIdx.x] = partial[0];
+    negatives[blockIdx.x] = negative;
+  }
+}

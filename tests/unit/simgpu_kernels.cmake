@@ -24,7 +24,12 @@ endif()
 
 vramd_test(simgpu_twins_test KIND unit
   SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/simgpu_twins_test.cpp
-  LIBRARIES vramd_cuda Threads::Threads LABELS threads)
+  LIBRARIES simgpu_twins Threads::Threads LABELS threads)
+vramd_test(simgpu_fibers_test KIND unit
+  SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/simgpu_fibers_test.cpp
+  LIBRARIES simgpu_twins Threads::Threads LABELS threads)
+# Optimised, as twins are: what a compiler keeps in registers across a barrier is what the test is about.
+target_compile_options(simgpu_fibers_test PRIVATE -O2)
 add_test(NAME simgpu_twin_refusals
   COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/unit/simgpu_twin_refusals.py ${CMAKE_CXX_COMPILER} ${CMAKE_SOURCE_DIR}
           ${VRAMD_CUDA_INCLUDE})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a plain loop over threads cannot do must not compile, with a message that says why.
+"""What has no twin must not compile, with a message that says why.
 
 usage: simgpu_twin_refusals.py COMPILER SOURCE_ROOT CUDA_INCLUDE
 """
@@ -10,10 +10,16 @@ HEADER = '#include "tools/simgpu/twins/host_kernels.hpp"\n'
 CASES = [  # kernel body, text of the error (None: compiles)
     ("out[threadIdx.x] = 1;", None),
     ("atomicAdd(out, 1); __threadfence();", None),
-    ("out[0] = 1; __syncthreads();", "__syncthreads has no twin"),
+    ("out[0] = 1; __syncthreads();", None),
+    ("out[0] = __syncthreads_count(1) + __syncthreads_and(1) + __syncthreads_or(1);", None),
+    ("__shared__ int s[4]; s[0] = 1; out[0] = s[0];", None),
+    ("extern __shared__ float f[]; f[threadIdx.x] = 1; __syncthreads(); out[0] = f[0] > 0;", None),
     ("out[0] = __shfl_down_sync(0xffffffffU, out[1], 1);", "__shfl_down_sync has no twin"),
     ("__syncwarp();", "__syncwarp has no twin"),
-    ("__shared__ int s[4]; s[0] = 1; out[0] = s[0];", "__shared__ memory has no meaning in a twin"),
+    ("out[0] = static_cast<int>(__activemask());", "__activemask has no twin"),
+    ("out[0] = static_cast<int>(__ballot_sync(0xffffffffU, 1));", "__ballot_sync has no twin"),
+    ("out[0] = __all_sync(0xffffffffU, 1);", "__all_sync has no twin"),
+    ("out[0] = __shfl_sync(0xffffffffU, out[1], 0);", "__shfl_sync has no twin"),
 ]
 
 
