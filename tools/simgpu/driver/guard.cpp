@@ -7,6 +7,10 @@
 #include <cstdio>
 #include <mutex>
 
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
 #include "tools/simgpu/driver/address_space.hpp"
 #include "tools/simgpu/driver/calls.hpp"
 #include "tools/simgpu/driver/context.hpp"
@@ -68,7 +72,7 @@ void on_fault(int signal, siginfo_t* info, void* raw) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   if (KernelRun* const run = current_run) {
     if (run->admit(address, was_write(raw))) return;
-    siglongjmp(run->escape, 1);
+    run->leave();
   }
   report_host_access(address, raw);
   pass_on(signal, info, raw);
@@ -109,7 +113,12 @@ KernelRun::~KernelRun() {
   for (const std::uintptr_t base : opened_) address_space().close(base);
 }
 
-void KernelRun::begin() { current_run = this; }
+void KernelRun::begin() {
+#ifdef __SANITIZE_THREAD__
+  fiber_ = __tsan_get_current_fiber();
+#endif
+  current_run = this;
+}
 void KernelRun::end() { current_run = nullptr; }
 
 bool KernelRun::admit(std::uintptr_t address, bool write) {
@@ -133,6 +142,13 @@ bool KernelRun::lose(std::uintptr_t begin, std::uintptr_t end) {
            if (lost) address_space().close(base);
            return lost;
          }) != 0;
+}
+
+void KernelRun::leave() {
+#ifdef __SANITIZE_THREAD__
+  if (__tsan_get_current_fiber() != fiber_) __tsan_switch_to_fiber(fiber_, 0);
+#endif
+  siglongjmp(escape, 1);
 }
 
 CUresult KernelRun::faulted() {

@@ -37,6 +37,8 @@ class KernelRun {
 
   // Called for a fault of this thread: true when the access may be made again.
   bool admit(std::uintptr_t address, bool write);
+  // Ends the kernel out of the fault's handler, from whatever stack it runs on (a thread of a block may have one of its own).
+  [[noreturn]] void leave();
   // Somebody takes the memory away: the kernel's next access to it faults. True if the kernel used it. Under memory_mutex().
   bool lose(std::uintptr_t begin, std::uintptr_t end);
 
@@ -52,6 +54,7 @@ class KernelRun {
   std::vector<std::uintptr_t> opened_;  // bases of areas
   std::uintptr_t fault_address_ = 0;
   bool fault_write_ = false;
+  void* fiber_ = nullptr;  // of the worker; for the thread sanitizer
 };
 
 // The kernels that run now; guarded by memory_mutex().
