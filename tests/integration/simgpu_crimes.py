@@ -23,7 +23,7 @@ def clean_programs_are_left_in_peace():
 
 
 def kernels_fault_and_the_error_sticks():
-    for name, word in (("null", "poke wrote 0x0"), ("freed", "poke wrote"), ("beyond", "poke wrote"), ("no-access", "peek read"),
+    for name, word in (("null", "poke wrote 0x0"), ("null-after-barrier", "poke_after_barrier wrote"), ("freed", "poke wrote"), ("beyond", "poke wrote"), ("no-access", "peek read"),
                        ("read-only", "poke wrote"), ("peer", "poke wrote")):
         result = commit(name, misuse=True)
         check(answer(result) == ILLEGAL_ADDRESS, f"{name}: {result.stdout}")

@@ -191,3 +191,22 @@ TEST_CASE("simgpu: a context that isn't there is told") {
   CHECK(cuCtxSetCurrent(gone) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
   CHECK(cuCtxSetCurrent(reinterpret_cast<CUcontext>(&block)) == CUDA_ERROR_INVALID_CONTEXT);
 }
+
+TEST_CASE("simgpu: events belong to a context, and destroyed ones are refused") {
+  TestContext first;
+  CUevent event{};
+  CU_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  {
+    TestContext second;
+    CUstream stream{};
+    CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuEventRecord(event, stream) == CUDA_ERROR_INVALID_HANDLE);
+    CU_OK(cuStreamWaitEvent(stream, event, 0));  // waiting may cross contexts
+  }
+  expect_misuse({"event of another context recorded"});
+  CU_OK(cuCtxSetCurrent(first.context));
+  CU_OK(cuEventDestroy(event));
+  CHECK(cuEventQuery(event) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(cuEventDestroy(event) == CUDA_ERROR_INVALID_HANDLE);
+  expect_misuse({"use of an event that is not there"});
+}

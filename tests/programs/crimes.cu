@@ -70,6 +70,9 @@ void clean() {
   unsigned seen = 0;
   REQUIRE_CUDA(cudaMemcpy(&seen, a, sizeof seen, cudaMemcpyDeviceToHost));
   if (seen != 5) std::exit(kExitWrongResult);
+  poke_after_barrier<<<2, 48>>>(a);
+  REQUIRE_CUDA(cudaMemcpy(&seen, a, sizeof seen, cudaMemcpyDeviceToHost));
+  if (seen != 48) std::exit(kExitWrongResult);
 }
 
 void peer(bool enabled) {
@@ -99,6 +102,7 @@ struct Crime {
 const Crime kCrimes[] = {
     {"clean", clean},
     {"null", [] { poke<<<1, 1>>>(nullptr, 1); }},
+    {"null-after-barrier", [] { poke_after_barrier<<<4, 64>>>(nullptr); }},
     {"freed",
      [] {
        unsigned* const memory = allocated(2 * kChunk);

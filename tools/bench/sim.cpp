@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
+#include <vector>
 
 #include "tools/bench/bench.hpp"
 
@@ -18,6 +19,7 @@ constexpr std::size_t kChunk = 2u << 20;
 // The profile's link, each way; see tools/simgpu/driver/profiles.cpp.
 constexpr double kLinkBytesPerSecond = 2.0 * (1 << 30);
 constexpr double kLinkLatency = 10e-6;
+constexpr double kPageableToDevice = 0.72, kPageableToHost = 0.42;  // shares of the link; profiles.hpp
 constexpr std::size_t kCopy = 64u << 20;
 constexpr int kBlock = 64;  // calls that one sample is the mean of
 
@@ -76,7 +78,8 @@ Row timed(const char* name, int blocks, Call call) {
   return row;
 }
 
-// Two copies of kCopy, each on a stream of its own. A sample is the time of both over the time that one has on the link.
+// Two copies of kCopy, each on a stream of its own. A sample is the time of both over the time that one has at `share` of the
+// link.
 class Copies {
  public:
   explicit Copies(const Library& driver)
@@ -86,17 +89,18 @@ class Copies {
     for (int i = 0; i < 2; ++i) {
       need(GET(driver, cuMemAlloc_v2)(&device_[i], kCopy), "cuMemAlloc");
       need(GET(driver, cuMemHostAlloc)(&host_[i], kCopy, 0), "cuMemHostAlloc");
+      pageable_[i].resize(kCopy);
       need(GET(driver, cuStreamCreate)(&stream_[i], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     }
   }
-  enum Way { kNone, kToDevice, kToHost };
+  enum Way { kNone, kToDevice, kToHost, kFromPageable, kToPageable };
 
-  Row timed(const char* name, int count, Way first, Way second) {
+  Row timed(const char* name, int count, Way first, Way second, double share = 1) {
     Row row;
     row.name = name;
     row.unit = "x";
     row.at_most = 1.03;
-    const double alone = (kLinkLatency + static_cast<double>(kCopy) / kLinkBytesPerSecond) * 1e9;
+    const double alone = (kLinkLatency + static_cast<double>(kCopy) / (kLinkBytesPerSecond * share)) * 1e9;
     for (int i = 0; i <= count; ++i) {
       const double begin = now();
       start(0, first);
@@ -110,6 +114,8 @@ class Copies {
  private:
   void start(int i, Way way) {
     if (way == kToDevice) need(to_device_(device_[i], host_[i], kCopy, stream_[i]), "cuMemcpyHtoDAsync");
+    if (way == kFromPageable) need(to_device_(device_[i], pageable_[i].data(), kCopy, stream_[i]), "cuMemcpyHtoDAsync");
+    if (way == kToPageable) need(to_host_(pageable_[i].data(), device_[i], kCopy, stream_[i]), "cuMemcpyDtoHAsync");
     if (way == kToHost) need(to_host_(host_[i], device_[i], kCopy, stream_[i]), "cuMemcpyDtoHAsync");
   }
 
@@ -118,6 +124,7 @@ class Copies {
   decltype(&::cuCtxSynchronize) synchronize_;
   CUdeviceptr device_[2] = {};
   void* host_[2] = {};
+  std::vector<char> pageable_[2];
   CUstream stream_[2] = {};
 };
 
@@ -206,6 +213,10 @@ Result run_sim(const Options& options) {
   result.rows.push_back(copies.timed("64 MiB to the device, over its link time", rounds, Copies::kToDevice, Copies::kNone));
   result.rows.push_back(copies.timed("64 MiB to the host, over its link time", rounds, Copies::kToHost, Copies::kNone));
   result.rows.push_back(copies.timed("64 MiB each way at once, over one's", rounds, Copies::kToDevice, Copies::kToHost));
+  result.rows.push_back(copies.timed("64 MiB from pageable memory, over its share", rounds, Copies::kFromPageable,
+                                     Copies::kNone, kPageableToDevice));
+  result.rows.push_back(
+      copies.timed("64 MiB to pageable memory, over its share", rounds, Copies::kToPageable, Copies::kNone, kPageableToHost));
   result.rows.push_back(copies.timed("64 MiB twice the same way, over one's", rounds, Copies::kToDevice, Copies::kToDevice));
   result.rows.back().is_control = true;
   return result;

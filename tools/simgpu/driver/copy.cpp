@@ -166,7 +166,10 @@ CUresult copy(const CopyRequest& request) {
   const Memory to = work->to(), from = work->from();
   const bool capturing = is_capturing(*stream);
   const bool host_to_host = on_host(to) && on_host(from);
-  const bool wait = !capturing && (request.synchronous ? on_host(to) || on_host(from) : host_to_host || to == Memory::pageable);
+  // Where nothing is in the way a pageable source is read by the copy itself, else from a copy taken now: both are allowed.
+  const bool read_in_place = from == Memory::pageable && stream->idle();
+  const bool wait = !capturing && (request.synchronous ? on_host(to) || on_host(from)
+                                                       : host_to_host || to == Memory::pageable || read_in_place);
   const bool staged = !capturing && !wait && from == Memory::pageable;
 
   Operation operation;

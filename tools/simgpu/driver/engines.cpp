@@ -1,6 +1,7 @@
 #include "tools/simgpu/driver/engines.hpp"
 
 #include <errno.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@ namespace simgpu {
 namespace {
 
 std::atomic<std::uint64_t> moved[kDirections];
+constexpr double kInsideLatency = 2;  // microseconds; of a small copy or fill inside a device. Assumed.
 
 std::atomic<std::int64_t>& launch_nanos() {
   static std::atomic<std::int64_t> nanos{static_cast<std::int64_t>(settings().launch_us * 1000)};
@@ -25,10 +27,20 @@ std::int64_t now() {
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
+constexpr std::int64_t kShortest = 5000;  // what a sleep takes at least: shorter waits are spun
+
 void sleep_until(std::int64_t end) {
-  const timespec time{end / 1'000'000'000, end % 1'000'000'000};
-  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr) == EINTR) {
+  std::int64_t left = end - now();
+  if (left > kShortest) {
+    const int slack = ::prctl(PR_GET_TIMERSLACK);
+    ::prctl(PR_SET_TIMERSLACK, 1ul);
+    const timespec time{end / 1'000'000'000, end % 1'000'000'000};
+    while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr) == EINTR) {
+    }
+    ::prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack > 0 ? slack : 0));
+    return;
   }
+  while (left > 0) left = end - now();
 }
 
 }  // namespace
@@ -45,7 +57,8 @@ EngineUse::EngineUse(int device, Direction direction, std::uint64_t bytes, bool 
   const double link = profile.link.mib_per_second * (1 << 20);
   const double rate = direction == Direction::inside ? profile.memory_bytes_per_second() : link;
   const std::int64_t begin = now();
-  end_ = book(control().engine(place_of(device), direction), begin, duration(profile.link.latency_us, rate));
+  const double latency_us = direction == Direction::inside ? kInsideLatency : profile.link.latency_us;
+  end_ = book(control().engine(place_of(device), direction), begin, duration(latency_us, rate));
   if (!pageable) return;
   const double share = direction == Direction::to_device ? kPageableToDevice : kPageableToHost;
   end_ = std::max(end_, book(staging[index], begin, duration(profile.link.latency_us, link * share)));
@@ -63,6 +76,10 @@ LaunchTime::LaunchTime() {
 
 LaunchTime::~LaunchTime() {
   if (end_ != 0) sleep_until(end_);
+}
+
+void sleep_for_nanos(std::int64_t nanos) {
+  if (nanos > 0) sleep_until(now() + nanos);
 }
 
 std::uint64_t moved_bytes(Direction direction) { return moved[static_cast<int>(direction)].load(std::memory_order_relaxed); }

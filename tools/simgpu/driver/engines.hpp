@@ -47,6 +47,9 @@ class LaunchTime {
   std::int64_t end_ = 0;
 };
 
+// Sleeps to the microsecond: Linux rounds a thread's sleeps up by 50 us unless it is told otherwise.
+void sleep_for_nanos(std::int64_t nanos);
+
 // Bytes that this process has moved over the link.
 std::uint64_t moved_bytes(Direction direction);
 

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "tools/simgpu/driver/calls.hpp"
+#include "tools/simgpu/driver/engines.hpp"
 #include "tools/simgpu/driver/linger.hpp"
 #include "tools/simgpu/driver/settings.hpp"
 
@@ -131,8 +130,6 @@ CUuuid device_uuid(std::uint32_t place) {
   return uuid;
 }
 
-void sleep_micros(double micros) {
-  if (micros > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(micros));
-}
+void sleep_micros(double micros) { sleep_for_nanos(static_cast<std::int64_t>(micros * 1000)); }
 
 }  // namespace simgpu
