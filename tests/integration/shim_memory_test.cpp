@@ -99,6 +99,7 @@ TEST_CASE("shim: free of anything but a live block is refused") {
   int on_stack = 0;
   CHECK(PROGRAM(cuMemFree_v2)(reinterpret_cast<CUdeviceptr>(&on_stack)) == CUDA_ERROR_INVALID_VALUE);
   free(keep);
+  forget_misuse();
 }
 
 TEST_CASE("shim: memory of other kinds is freed by the driver") {
@@ -107,6 +108,7 @@ TEST_CASE("shim: memory of other kinds is freed by the driver") {
   REQUIRE(PROGRAM(cuMemAllocManaged)(&managed, kMiB, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
   CHECK(PROGRAM(cuMemFree_v2)(managed) == CUDA_SUCCESS);
   CHECK(PROGRAM(cuMemFree_v2)(managed) == CUDA_ERROR_INVALID_VALUE);
+  forget_misuse();
 }
 
 TEST_CASE("shim: pitched rows are aligned and complete") {
@@ -269,6 +271,7 @@ TEST_CASE("shim: in a capture allocation and free behave as natively, and the gr
   (void)PROGRAM(cuGraphExecDestroy)(executable);
   (void)PROGRAM(cuGraphDestroy)(graph);
   (void)PROGRAM(cuStreamDestroy_v2)(stream);
+  forget_misuse();
 }
 
 // Ten times as much as the device has: what is freed must come back each time.
@@ -292,6 +295,7 @@ TEST_CASE("shim: a block freed in a capture is reused after it, and what is allo
   free(again);
   (void)PROGRAM(cuGraphDestroy)(graph);
   (void)PROGRAM(cuStreamDestroy_v2)(stream);
+  forget_misuse();
 }
 
 TEST_CASE("shim: a capture of another thread does not keep this thread's memory") {
@@ -331,6 +335,7 @@ TEST_CASE("shim: an abandoned capture costs no memory and ends with its context"
     CHECK(ours(p));  // not native, as it would be in a capture
     free(p);
   }
+  forget_misuse();
 }
 
 TEST_CASE("shim: a free that is refused leaves the block to the program") {
@@ -344,6 +349,7 @@ TEST_CASE("shim: a free that is refused leaves the block to the program") {
   CHECK(PROGRAM(cuStreamEndCapture)(stream, &graph) != CUDA_SUCCESS);
   CHECK(PROGRAM(cuMemFree_v2)(p) == CUDA_SUCCESS);
   (void)PROGRAM(cuStreamDestroy_v2)(stream);
+  forget_misuse();
 }
 
 // Run alone, with SIM_FAIL making the driver refuse the first synchronisation: as when a capture begins at that moment.
@@ -390,6 +396,7 @@ TEST_CASE("shim: the end of a context is the end of its blocks") {
   start();
   CHECK(PROGRAM(cuMemFree_v2)(before_reset) == CUDA_ERROR_INVALID_VALUE);
   free(allocate(3 * kMiB));
+  forget_misuse();
 }
 
 TEST_CASE("shim: devices have heaps of their own, and peers reach across when they are allowed to") {
@@ -403,6 +410,7 @@ TEST_CASE("shim: devices have heaps of their own, and peers reach across when th
   start(0);
   REQUIRE(PROGRAM(cuCtxEnablePeerAccess)(peer, 0) == CUDA_SUCCESS);
   CHECK(PROGRAM(cuMemsetD8_v2)(there, 9, kMiB) == CUDA_SUCCESS);
+  CHECK(PROGRAM(cuCtxSynchronize)() == CUDA_SUCCESS);  // a free waits for the block's own device only
   unsigned long long flags = 0;
   CUmemLocation location{};
   location.type = CU_MEM_LOCATION_TYPE_DEVICE;

@@ -13,6 +13,12 @@
 // Weak: a program that opens its driver later has nothing to ask here.
 #pragma weak simgpu_misuse_count
 #pragma weak simgpu_report_misuse
+#pragma weak simgpu_forget_misuse
+
+// For a test case that misuses the driver on purpose, where the driver is inside the test or beside it.
+inline void forget_misuse() {
+  if (simgpu_forget_misuse) simgpu_forget_misuse();
+}
 
 // Chooses the machine before anything reads the environment; programs that are started later see the same one.
 struct OwnMachine {

@@ -224,12 +224,16 @@ int draw_failures() {
 // What the driver needs to look after others is missing: it must not conclude from that.
 [[noreturn]] int look_without_descriptors() {
   use_device();
-  while (::dup(STDIN_FILENO) >= 0) {
-  }
   std::size_t free = 0, total = 0;
   CUdeviceptr too_much = 0;
-  need("cuMemGetInfo", cuMemGetInfo(&free, &total));
-  (void)cuMemAlloc(&too_much, free + (1 << 20));
+  const auto look = [&] {
+    need("cuMemGetInfo", cuMemGetInfo(&free, &total));
+    (void)cuMemAlloc(&too_much, free + (1 << 20));
+  };
+  look();  // sanitizers need descriptors for what they see for the first time
+  while (::dup(STDIN_FILENO) >= 0) {
+  }
+  look();
   say("looked");
   ::_exit(0);  // a leak checker needs descriptors
 }
