@@ -75,7 +75,7 @@ class Worker {
       }
     }
     while (!blocks_.empty() && failure_.empty()) release(true);
-    if (failure_.empty() && operations_ < 10) failure_ = "only " + std::to_string(operations_) + " operations";
+    if (failure_.empty() && operations_ < 5) failure_ = "only " + std::to_string(operations_) + " operations";
     return failure_;
   }
 
@@ -194,9 +194,8 @@ class Worker {
     const CUstream where = stream(block.device);
     need("cuMemcpyDtoHAsync", cuMemcpyDtoHAsync(bytes.data(), block.address, block.size, where));
     need("cuStreamSynchronize", cuStreamSynchronize(where));
-    for (const unsigned char byte : bytes) {
-      if (byte != block.value && failure_.empty()) failure_ = "wrong byte";
-    }
+    const bool same = bytes[0] == block.value && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+    if (!same && failure_.empty()) failure_ = "wrong byte";
   }
 
   void remap(Block& block) {
