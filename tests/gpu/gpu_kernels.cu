@@ -1,0 +1,1 @@
+#include "tests/gpu/gpu_kernels.cuh"
