@@ -2,10 +2,10 @@
 if(NOT VRAMD_SANITIZE)
   set(conformance_here ${CMAKE_SOURCE_DIR}/tests/conformance)
   file(GLOB conformance_sources CONFIGURE_DEPENDS ${conformance_here}/*.cpp)
-  add_executable(vramd_conformance ${conformance_sources} ${conformance_here}/start_x86_64.S)
+  add_executable(vramd_conformance ${conformance_sources} ${CMAKE_SOURCE_DIR}/tests/support/start_x86_64.S)
   # The driver only resolves names at link time: at run time it is the machine's, or the one in LD_LIBRARY_PATH.
   target_link_libraries(vramd_conformance PRIVATE vramd_freestanding vramd_cuda simgpu_libcuda -lc -lgcc)
-  # A function that an older driver lacks must harm the one case that calls it: lazy binding. Start file: start_x86_64.S.
+  # A function that an older driver lacks must harm the one case that calls it: lazy binding. Start file: tests/support/start_x86_64.S.
   target_link_options(vramd_conformance PRIVATE -nostartfiles -nodefaultlibs -Wl,-z,lazy -Wl,--as-needed
     -Wl,--allow-shlib-undefined -Wl,-z,noexecstack)
   set_target_properties(vramd_conformance PROPERTIES

@@ -36,7 +36,7 @@ target_link_libraries(vramd_trace PRIVATE -lc -lgcc)
 
 # --- programs -------------------------------------------------------------------------------------------------------------
 # They start on any glibc from 2.31 on: own start file, libc alone, no C++ runtime.
-add_library(gpu_start OBJECT ${gpu_here}/start_x86_64.S)
+add_library(gpu_start OBJECT ${CMAKE_SOURCE_DIR}/tests/support/start_x86_64.S)
 add_library(gpu_old_libc OBJECT ${gpu_here}/old_libc_x86_64.S)
 set(gpu_link_options -nostartfiles -pie -Wl,--gc-sections -Wl,--as-needed -Wl,-z,lazy -Wl,-z,noexecstack)
 

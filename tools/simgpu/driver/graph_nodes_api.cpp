@@ -37,6 +37,17 @@ CUresult add_node(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* 
   return CUDA_SUCCESS;
 }
 
+// The same with work that `make` makes of the program's parameters.
+template <class Params, class Make>
+CUresult add_made(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, std::size_t count, const Params* params,
+                  Make make) {
+  WorkRef work;
+  Context* context = nullptr;
+  if (!params) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult result = make(*params, work, context)) return result;
+  return add_node(handle, graph, dependencies, count, std::move(work), context);
+}
+
 CUresult clone_of(CUgraph handle, GraphRef& clone) {
   const GraphRef graph = registry<Graph>().find(handle);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
@@ -86,37 +97,25 @@ namespace impl {
 
 CUresult cuGraphAddKernelNode_v2(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                                  const CUDA_KERNEL_NODE_PARAMS* params) {
-  WorkRef work;
-  Context* context = nullptr;
-  if (!params) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult result = kernel_work(*params, work, context)) return result;
-  return add_node(handle, graph, dependencies, count, std::move(work), context);
+  return add_made(handle, graph, dependencies, count, params, kernel_work);
 }
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                               const CUDA_MEMCPY3D* params, CUcontext context_handle) {
-  WorkRef work;
-  Context* context = nullptr;
-  if (!params) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult result = copy_work(*params, context_handle, work, context)) return result;
-  return add_node(handle, graph, dependencies, count, std::move(work), context);
+  return add_made(handle, graph, dependencies, count, params,
+                  [&](const auto& p, WorkRef& work, Context*& context) { return copy_work(p, context_handle, work, context); });
 }
 
 CUresult cuGraphAddMemsetNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                               const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context_handle) {
-  WorkRef work;
-  Context* context = nullptr;
-  if (!params) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult result = fill_work(*params, context_handle, work, context)) return result;
-  return add_node(handle, graph, dependencies, count, std::move(work), context);
+  return add_made(handle, graph, dependencies, count, params,
+                  [&](const auto& p, WorkRef& work, Context*& context) { return fill_work(p, context_handle, work, context); });
 }
 
 CUresult cuGraphAddHostNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                             const CUDA_HOST_NODE_PARAMS* params) {
-  WorkRef work;
-  if (!params) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult result = host_work(*params, work)) return result;
-  return add_node(handle, graph, dependencies, count, std::move(work), nullptr);
+  return add_made(handle, graph, dependencies, count, params,
+                  [](const auto& p, WorkRef& work, Context*&) { return host_work(p, work); });
 }
 
 CUresult cuGraphAddEmptyNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, size_t count) {
@@ -147,11 +146,7 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode* handle, CUgraph graph, const CUgra
 
 CUresult cuGraphAddBatchMemOpNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                                   const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
-  WorkRef work;
-  Context* context = nullptr;
-  if (!params) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult result = memop_work(*params, work, context)) return result;
-  return add_node(handle, graph, dependencies, count, std::move(work), context);
+  return add_made(handle, graph, dependencies, count, params, memop_work);
 }
 
 CUresult cuGraphAddNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, size_t count,
