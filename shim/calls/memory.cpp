@@ -4,6 +4,7 @@
 
 #include "shim/calls/capture.hpp"
 #include "shim/calls/native_blocks.hpp"
+#include "shim/gate/gate.hpp"
 #include "shim/hook/driver_library.hpp"
 #include "shim/hook/process.hpp"
 
@@ -40,6 +41,7 @@ void Memory::start() {
                                    __ATOMIC_ACQUIRE))
     return;  // another thread is at it or was: until it is done calls are native, which is always right
   hook::mark_process();
+  gate::prepare();
   hook::OwnCall own;
   State next = State::passive;
   settings = read_settings();

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "shim/hook/driver_library.hpp"
-#include "shim/hook/gates.hpp"
+#include "shim/hook/doors.hpp"
 #include "shim/hook/libc.hpp"
 #include "shim/hook/loaded_object.hpp"
 #include "shim/hook/process.hpp"
@@ -71,7 +71,7 @@ LookupDecision vramd_decide_dlvsym(void* handle, const char* name, const char* v
 void* vramd_resolve_export(unsigned long index) {
   const int saved_errno = errno;
   const auto entry = static_cast<Entry>(index);
-  void* target = disabled() ? nullptr : gate_of(entry);
+  void* target = disabled() ? nullptr : door_of(entry);
   const bool lasting = target != nullptr || real_entry(name_of(entry)) != nullptr;
   if (target == nullptr) target = real_or_refusal(entry);
   // A refusal is not kept: the next call asks again.

@@ -2,7 +2,7 @@
 
 #include "shim/hook/abis.hpp"
 #include "shim/hook/driver_library.hpp"
-#include "shim/hook/gates.hpp"
+#include "shim/hook/doors.hpp"
 #include "shim/hook/statistics.hpp"
 
 namespace vramd::shim::hook::query {

@@ -1,5 +1,5 @@
 # What runs on a machine with a GPU (tests/gpu/README.md), and its test on the simulated GPU.
-#   vramd_trace      lib/libvramd_trace.so: shim/hook with gates that write every driver call down
+#   vramd_trace      lib/libvramd_trace.so: shim/hook with doors that write every driver call down
 #   vramd_gpu_run    all that tests/gpu/bundle carries
 # Sanitizer builds have none of it: preloaded libraries.
 if(VRAMD_SANITIZE)
@@ -20,7 +20,7 @@ add_custom_command(OUTPUT ${trace_tables}/entries.inc ${trace_tables}/abis.inc $
   VERBATIM)
 set(hook_folder ${CMAKE_SOURCE_DIR}/shim/hook)
 add_library(vramd_trace SHARED
-  ${trace_tables}/entries.inc ${gpu_here}/tracer_gates.cpp ${gpu_here}/tracer_record.cpp
+  ${trace_tables}/entries.inc ${gpu_here}/tracer_doors.cpp ${gpu_here}/tracer_record.cpp
   ${hook_folder}/abis.cpp ${hook_folder}/driver_library.cpp ${hook_folder}/entries.cpp ${hook_folder}/exports.cpp
   ${hook_folder}/libc.cpp ${hook_folder}/loaded_object.cpp ${hook_folder}/lookup.cpp ${hook_folder}/process.cpp
   ${hook_folder}/query.cpp ${hook_folder}/statistics.cpp ${hook_folder}/trampolines_x86_64.S)

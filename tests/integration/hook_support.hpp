@@ -40,8 +40,13 @@ inline const std::set<std::string>& hooked_names() {
       "cuGetProcAddress",
       "cuGetProcAddress_v2",
 #define HOOK(name) #name,
+#define SUBMIT(name, kind) #name,
+#define SUBMIT_HOOK(name, kind) #name,
 #include "shim/hook/generated/hooked.inc"
+#include "shim/hook/generated/submissions.inc"
 #undef HOOK
+#undef SUBMIT
+#undef SUBMIT_HOOK
   };
   return names;
 }

@@ -1,6 +1,6 @@
 #include <dlfcn.h>
 
-#include "shim/hook/gates.hpp"
+#include "shim/hook/doors.hpp"
 #include "shim/hook/hook.hpp"
 #include "tests/support/program_api.hpp"
 

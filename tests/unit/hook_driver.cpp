@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "shim/hook/gates.hpp"
+#include "shim/hook/doors.hpp"
 #include "shim/hook/process.hpp"
 #include "shim/hook/statistics.hpp"
 #include "tests/support/catch.hpp"
@@ -38,7 +38,7 @@ using Query = Signature<Entry::cuGetProcAddress_v2>::Type;
 
 void* ask_for_alloc() {
   void* found = nullptr;
-  const auto query = reinterpret_cast<Query>(gate_of(Entry::cuGetProcAddress_v2));
+  const auto query = reinterpret_cast<Query>(door_of(Entry::cuGetProcAddress_v2));
   REQUIRE(query("cuMemAlloc", &found, 12000, 0, nullptr) == CUDA_SUCCESS);
   return found;
 }
@@ -60,7 +60,7 @@ TEST_CASE("A query is answered with ours, and the driver's answer is what the wr
   use_driver(&fake_driver);
   const std::uint64_t before = times_handed_out(Entry::cuMemAlloc_v2);
   CHECK(ask_for_alloc() == handed_out(Entry::cuMemAlloc_v2));
-  CHECK(handed_out(Entry::cuMemAlloc_v2) == gate_of(Entry::cuMemAlloc_v2));  // no trampolines in this program
+  CHECK(handed_out(Entry::cuMemAlloc_v2) == door_of(Entry::cuMemAlloc_v2));  // no trampolines in this program
   CHECK(times_handed_out(Entry::cuMemAlloc_v2) == before + 1);
   // The fake exports no cuMemAlloc_v2: this pointer can only come from the query.
   CHECK(real_or_refusal(Entry::cuMemAlloc_v2) == reinterpret_cast<void*>(&fake_alloc));
@@ -79,7 +79,7 @@ TEST_CASE("Inside a call of our own nothing is hooked") {
     std::thread([] { CHECK_FALSE(OwnCall::active()); }).join();
   }
   CHECK_FALSE(OwnCall::active());
-  CHECK(ask_for_alloc() == gate_of(Entry::cuMemAlloc_v2));
+  CHECK(ask_for_alloc() == door_of(Entry::cuMemAlloc_v2));
 }
 
 TEST_CASE("Threads that ask for the driver's functions at the same time all get them") {
@@ -94,9 +94,9 @@ TEST_CASE("Threads that ask for the driver's functions at the same time all get 
         int count = 0;
         wrong += real<Entry::cuDeviceGetCount>()(&count) != CUDA_SUCCESS || count != 3;
         void* found = nullptr;
-        wrong += reinterpret_cast<Query>(gate_of(Entry::cuGetProcAddress_v2))("cuMemAlloc", &found, 12000, 0, nullptr) !=
+        wrong += reinterpret_cast<Query>(door_of(Entry::cuGetProcAddress_v2))("cuMemAlloc", &found, 12000, 0, nullptr) !=
                      CUDA_SUCCESS ||
-                 found != gate_of(Entry::cuMemAlloc_v2);
+                 found != door_of(Entry::cuMemAlloc_v2);
       }
     });
   }

@@ -3,7 +3,7 @@
 
 #include "shim/hook/abis.hpp"
 #include "shim/hook/entries.hpp"
-#include "shim/hook/gates.hpp"
+#include "shim/hook/doors.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace vramd::shim::hook;
@@ -52,11 +52,16 @@ TEST_CASE("The per-thread-stream form is selected where it is asked for and exis
   CHECK(selected("cuMemAlloc", 12000, kPerThread) == "cuMemAlloc_v2");
 }
 
-TEST_CASE("Hooked are the functions of hooked.def and the two queries") {
+TEST_CASE("Hooked are the functions of hooked.def and submission.def and the two queries") {
   std::set<std::string> expected = {"cuGetProcAddress", "cuGetProcAddress_v2"};
 #define HOOK(name) expected.insert(#name);
+#define SUBMIT(name, kind) expected.insert(#name);
+#define SUBMIT_HOOK(name, kind) expected.insert(#name);
 #include "shim/hook/generated/hooked.inc"
+#include "shim/hook/generated/submissions.inc"
 #undef HOOK
+#undef SUBMIT
+#undef SUBMIT_HOOK
   std::set<std::string> hooked;
   for (std::size_t i = 0; i < kEntryCount; ++i) {
     const auto entry = static_cast<Entry>(i);

@@ -1,8 +1,8 @@
-// Takes the place of shim/hook/gates.cpp: behind every driver name stands a function that writes the call down and goes on to
+// Takes the place of shim/hook/doors.cpp: behind every driver name stands a function that writes the call down and goes on to
 // the driver. The rest of the hook is the shim's, so what this tracer sees is what the shim would see.
 #include "shim/hook/driver_library.hpp"
 #include "shim/hook/exports.hpp"
-#include "shim/hook/gates.hpp"
+#include "shim/hook/doors.hpp"
 #include "shim/hook/process.hpp"
 #include "shim/hook/query.hpp"
 #include "tests/gpu/tracer_record.hpp"
@@ -43,7 +43,7 @@ CUresult ask_v2(const char* symbol, void** function, int version, cuuint64_t fla
 
 }  // namespace
 
-void* gate_of(Entry entry) {
+void* door_of(Entry entry) {
   switch (entry) {
     case Entry::cuGetExportTable: return nullptr;  // private between NVIDIA's runtime and driver
     case Entry::cuGetProcAddress: return reinterpret_cast<void*>(&ask);
@@ -62,7 +62,7 @@ void* gate_of(Entry entry) {
 
 void* handed_out(Entry entry) {
   void* exported = export_of(entry);
-  return exported != nullptr ? exported : gate_of(entry);
+  return exported != nullptr ? exported : door_of(entry);
 }
 
 }  // namespace vramd::shim::hook
