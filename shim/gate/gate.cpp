@@ -16,7 +16,7 @@ namespace vramd::shim::gate {
 namespace detail {
 
 constinit std::atomic<std::uint32_t> closed{0};
-constinit std::atomic<bool> fences{true};  // until prepare() knows better
+constinit std::atomic<bool> no_membarrier{true};  // until prepare() knows better
 thread_local constinit Word* own_word = nullptr;
 
 }  // namespace detail
@@ -96,10 +96,9 @@ long membarrier(int command) { return ::syscall(SYS_membarrier, command, 0, 0); 
 
 // Makes every thread's earlier stores visible to us, and our store of `closed` to them.
 void order_with_all_threads() {
-  if (!detail::fences.load(std::memory_order_relaxed) && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
-  detail::fences.store(true, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  // Who passed without a fence until now: its store has long left the processor's buffer after this.
+  if (!detail::no_membarrier.load(std::memory_order_relaxed) && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
+  detail::no_membarrier.store(true, std::memory_order_seq_cst);
+  // Who passed without a barrier until now: its store has long left the processor's buffer after this.
   for (int i = 0; i < 20; ++i) sleep_a_little();
 }
 
@@ -108,7 +107,7 @@ void order_with_all_threads() {
 void prepare() {
   const int saved = errno;
   const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
-  detail::fences.store(!registered, std::memory_order_seq_cst);
+  detail::no_membarrier.store(!registered, std::memory_order_seq_cst);
   g_ready.store(true, std::memory_order_release);
   errno = saved;
 }
@@ -146,8 +145,7 @@ void wait_and_enter(Word& word) {
     word.submitting.store(0, std::memory_order_release);
     while (const std::uint32_t value = closed.load(std::memory_order_acquire)) futex(closed, FUTEX_WAIT, value);
     word.submitting.store(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  } while (closed.load(std::memory_order_relaxed) != 0);
+  } while (closed.load(std::memory_order_seq_cst) != 0);
   errno = saved;
 }
 
@@ -172,7 +170,7 @@ bool Closing::drain(Nanos deadline) {
   bool late = false;
   find_word([&](Word& word) {
     if (&word == mine) return false;
-    for (int round = 0; word.submitting.load(std::memory_order_acquire) != 0; ++round) {
+    for (int round = 0; word.submitting.load(std::memory_order_seq_cst) != 0; ++round) {
       if (round < kSpins) {
         ::sched_yield();
         continue;

@@ -1,6 +1,6 @@
 // The gate: what stops this process's GPU submissions for a moment. Every submitting driver call (calls/submission.def) passes
 // it. The passing thread stores its own word, looks at the gate, submits, and stores the word back: plain stores, since whoever
-// closes the gate makes all threads' stores visible (membarrier; where that is refused both sides use a full fence) and then
+// closes the gate makes all threads' stores visible (membarrier; where that is refused both sides use full barriers) and then
 // waits until no word shows a submission. Cost of an open gate: about a nanosecond.
 #pragma once
 
@@ -22,7 +22,7 @@ struct alignas(64) Word {
   std::atomic<std::uint64_t> counts[kKinds];
 };
 
-// Decides between membarrier and fences. Until then nobody's submissions are seen. To be called after a successful cuInit, when
+// Decides whether membarrier serves. Until then nobody's submissions are seen. To be called after a successful cuInit, when
 // the process is marked (hook/process.hpp). Any thread, any number of times. More than 65,536 threads at once are not seen
 // either.
 void prepare();
@@ -47,9 +47,9 @@ class Closing {
 
 namespace detail {
 
-// 0: open. Matched by the fence of whoever closes it.
+// 0: open.
 extern std::atomic<std::uint32_t> closed;
-extern std::atomic<bool> fences;  // both sides fence: no membarrier
+extern std::atomic<bool> no_membarrier;  // both sides are sequentially consistent instead
 extern thread_local constinit Word* own_word;
 
 Word* claim_word();
@@ -70,13 +70,16 @@ class Pass {
       return;
     auto& count = word->counts[static_cast<std::size_t>(kind)];
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // only this thread writes it
-    word->submitting.store(1, std::memory_order_relaxed);
-    if (detail::fences.load(std::memory_order_relaxed)) [[unlikely]] {
-      std::atomic_thread_fence(std::memory_order_seq_cst);
+    bool closed = false;
+    if (detail::no_membarrier.load(std::memory_order_relaxed)) [[unlikely]] {
+      word->submitting.store(1, std::memory_order_seq_cst);
+      closed = detail::closed.load(std::memory_order_seq_cst) != 0;
     } else {
+      word->submitting.store(1, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);  // the store above stays above; membarrier does the rest
+      closed = detail::closed.load(std::memory_order_relaxed) != 0;
     }
-    if (detail::closed.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    if (closed) [[unlikely]]
       detail::wait_and_enter(*word);
     word_ = word;
   }

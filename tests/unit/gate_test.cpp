@@ -92,10 +92,10 @@ std::uint64_t disturbances(int threads, int closings, void (*body)(Gpu&)) {
 }  // namespace
 
 TEST_CASE("gate: closed and drained, nobody submits; opened, all go on") {
-  const bool fences = GENERATE(false, true);
+  const bool refused = GENERATE(false, true);
   gate::prepare();
-  if (fences) gate::detail::fences = true;  // as where membarrier is refused
-  CAPTURE(fences);
+  if (refused) gate::detail::no_membarrier = true;
+  CAPTURE(refused);
   CHECK(disturbances(64, 40, [](Gpu& gpu) { gpu.submit(); }) == 0);
   CHECK(disturbances(4, 40, [](Gpu& gpu) { gpu.submit_past_the_gate(); }) > 0);  // the test can see it
   gate::prepare();

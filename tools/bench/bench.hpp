@@ -43,5 +43,10 @@ struct Result {
 // Throws std::runtime_error when it cannot measure.
 Result run_startup(const Options& options);
 Result run_sim(const Options& options);
+Result run_gate(const Options& options);
+
+// The process in which run_gate() measures, since the library must be preloaded there: `vramd-bench kGateChild COUNT`.
+inline constexpr const char* kGateChild = "--gate-child";
+int run_gate_child(int pairs);
 
 }  // namespace vramd::bench

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "tools/bench/report.hpp"
@@ -18,6 +19,7 @@ struct Known {
 constexpr Known kBenches[] = {
     {"startup", "what the preloaded library adds to the start of programs that never touch CUDA", run_startup},
     {"sim", "what the simulated driver's own calls cost", run_sim},
+    {"gate", "what the hook and the open gate add to a launch", run_gate},
 };
 
 constexpr int kMissed = 1, kUsage = 2;
@@ -38,6 +40,7 @@ std::string check_name(const std::string& name) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string(argv[1]) == kGateChild) return run_gate_child(std::atoi(argv[2]));
   CLI::App app("Measures vramd beside its peers.", "vramd-bench");
   std::string list =
       "Exit codes: 0 ok, 1 a target was missed (--check) or a bench could not measure, 2 wrong usage.\n\nBenches:\n";
