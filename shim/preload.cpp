@@ -2,6 +2,7 @@
 // hook/trampolines_x86_64.S; exports.map lists all.
 #include <cstring>
 
+#include "shim/gate/gate.hpp"
 #include "shim/hook/statistics.hpp"
 
 using namespace vramd::shim;
@@ -19,5 +20,9 @@ std::uint64_t vramd_hook_handed_out(const char* exported_name) {
   const std::optional<hook::Entry> entry = hook::find_entry(exported_name);
   return entry ? hook::times_handed_out(*entry) : 0;
 }
+
+void vramd_gate_close(void) { gate::close(); }
+void vramd_gate_open(void) { gate::open(); }
+std::uint64_t vramd_gate_waiting(void) { return gate::waiting(); }
 
 }  // extern "C"

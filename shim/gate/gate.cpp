@@ -26,6 +26,7 @@ namespace {
 // Words live in pages that are never given back; a word is used again when its thread is gone.
 constexpr std::size_t kWordsPerPage = 256, kPages = 256;
 constinit std::atomic<Word*> g_pages[kPages];
+constinit std::atomic<std::uint32_t> g_waiting{0};
 constinit std::atomic<bool> g_ready{false};    // words of a process that isn't marked yet would be inherited by its children
 constinit std::atomic<bool> g_closing{false};  // somebody has the gate closed, or is about to
 
@@ -141,27 +142,31 @@ Word* claim_word() {
 
 void wait_and_enter(Word& word) {
   const int saved = errno;
+  g_waiting.fetch_add(1, std::memory_order_release);
   do {
     word.submitting.store(0, std::memory_order_release);
     while (const std::uint32_t value = closed.load(std::memory_order_acquire)) futex(closed, FUTEX_WAIT, value);
     word.submitting.store(1, std::memory_order_seq_cst);
   } while (closed.load(std::memory_order_seq_cst) != 0);
+  g_waiting.fetch_sub(1, std::memory_order_release);
   errno = saved;
 }
 
 }  // namespace detail
 
-Closing::Closing() {
+void close() {
   while (g_closing.exchange(true, std::memory_order_acquire)) sleep_a_little();
   detail::closed.store(1, std::memory_order_seq_cst);
   order_with_all_threads();
 }
 
-Closing::~Closing() {
+void open() {
   detail::closed.store(0, std::memory_order_release);
   futex(detail::closed, FUTEX_WAKE, INT32_MAX);
   g_closing.store(false, std::memory_order_release);
 }
+
+std::uint32_t waiting() { return g_waiting.load(std::memory_order_acquire); }
 
 bool Closing::drain(Nanos deadline) {
   constexpr int kSpins = 200;

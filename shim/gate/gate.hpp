@@ -30,13 +30,19 @@ void prepare();
 // How many submissions of a kind have passed, of all threads that ever were.
 std::uint64_t passed(Kind kind);
 
+// Closes and opens the gate; open() only by whoever closed it. Closing says how.
+void close();
+void open();
+// How many threads sleep at the gate now.
+std::uint32_t waiting();
+
 // Closes the gate from construction to destruction. Threads that want to submit meanwhile sleep; those inside a submission go
 // on and are waited for by drain(). One at a time: a second closer waits for the first. Not to be used by a thread that holds a
 // lock which a submitting thread may want inside a submission.
 class Closing {
  public:
-  Closing();
-  ~Closing();
+  Closing() { close(); }
+  ~Closing() { open(); }
   Closing(const Closing&) = delete;
   Closing& operator=(const Closing&) = delete;
 

@@ -485,7 +485,7 @@ class Surface(Case):
 
     @unittest.skipUnless(HELP == "compare-help", "another version of CLI11 lays its help out differently")
     def test_help_is_golden(self):
-        for words in ((), ("run",), ("status",), ("doctor",), ("policy",), ("policy", "check"), ("completion",)):
+        for words in ((), ("run",), ("status",), ("doctor",), ("calibrate",), ("policy",), ("policy", "check"), ("completion",)):
             golden = pathlib.Path(GOLDEN, "-".join(("vramctl",) + words) + ".txt")
             got = self.vramctl(*words, "--help").stdout
             if os.environ.get("VRAMD_UPDATE_GOLDEN") == "1":
@@ -495,7 +495,7 @@ class Surface(Case):
     def test_completion_knows_what_the_help_knows(self):
         for shell in ("bash", "zsh", "fish"):
             script = self.vramctl("completion", shell).stdout
-            for command in ("run", "status", "doctor", "policy", "completion", "check"):
+            for command in ("run", "status", "doctor", "calibrate", "policy", "completion", "check"):
                 self.assertIn(command, script)
             for option in re.findall(r"--([a-z-]+)", self.vramctl("run", "--help").stdout.split("Exit codes")[0]):
                 self.assertIn(option, script)

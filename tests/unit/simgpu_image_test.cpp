@@ -213,3 +213,23 @@ TEST_CASE("Image: files with flipped bits never crash the reader") {
 }
 
 #endif
+
+TEST_CASE("Image: PTX whose kernels do nothing is enough, other PTX is refused") {
+  const std::string head = ".version 7.0\n.target sm_50\n.address_size 64\n";
+  simgpu::Image image;
+  std::string error;
+  const std::string nothing =
+      head + ".visible .entry nothing() { ret; }\n.entry two(.param .u32 a, .param .u64 b)\n{\n  ret;\n}\n";
+  REQUIRE(simgpu::parse_image(static_cast<const void*>(nothing.c_str()), image, error));
+  REQUIRE(image.kernels.size() == 2);
+  CHECK(image.kernels[0].name == "nothing");
+  CHECK(image.kernels[0].does_nothing);
+  REQUIRE(image.kernels[1].parameters.size() == 2);
+  CHECK(image.kernels[1].parameters[1].offset == 8);
+  for (const char* bad : {".entry f() { mov.u32 %r0, 1; ret; }", ".entry f(", ".entry f(.param .texref t) { ret; }", ""}) {
+    INFO(bad);
+    simgpu::Image other;
+    const std::string text = head + bad;
+    CHECK_FALSE(simgpu::parse_image(static_cast<const void*>(text.c_str()), other, error));
+  }
+}

@@ -2,6 +2,7 @@
 find_library(SIMGPU_ZSTD zstd REQUIRED)
 vramd_test(simgpu_image_test KIND unit
   SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/simgpu_image_test.cpp ${CMAKE_SOURCE_DIR}/tools/simgpu/driver/image.cpp
+          ${CMAKE_SOURCE_DIR}/tools/simgpu/driver/image_ptx.cpp
   LIBRARIES ${SIMGPU_ZSTD})
 if(VRAMD_NVCC)
   set(folder ${CMAKE_BINARY_DIR}/tests/images)

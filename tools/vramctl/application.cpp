@@ -109,6 +109,17 @@ void add_doctor(CLI::App& app, DoctorOptions& options) {
   doctor->footer("Exit codes: 0 all well, 1 findings, 2 wrong usage.");
 }
 
+void add_calibrate(CLI::App& app, CalibrateOptions& options) {
+  CLI::App* calibrate = app.add_subcommand("calibrate", "Check that vramd sees all GPU work that a CUDA runtime submits");
+  calibrate->add_option("--runtime", options.runtime, "The CUDA runtime, as dlopen finds it")
+      ->type_name("FILE")
+      ->capture_default_str();
+  calibrate->add_flag("--json", options.json, "Print the calls as JSON");
+  calibrate->footer(
+      "A child makes one of each submitting call while vramd holds submissions back: what comes back was not seen.\n"
+      "Exit codes: 0 all were seen, 1 one was not or could not be tried, 2 wrong usage.");
+}
+
 void add_policy(CLI::App& app, PolicyCheckOptions& options) {
   CLI::App* policy = app.add_subcommand("policy", "Work with policy files");
   policy->require_subcommand(1);
@@ -142,6 +153,7 @@ std::shared_ptr<CLI::App> make_application(Options& options) {
   add_run(*app, options.run);
   add_status(*app, options.status);
   add_doctor(*app, options.doctor);
+  add_calibrate(*app, options.calibrate);
   add_policy(*app, options.policy_check);
   add_completion(*app, options.completion);
   add_probe(*app, options.probe);

@@ -16,6 +16,7 @@ struct Options {
   RunOptions run;
   StatusOptions status;
   DoctorOptions doctor;
+  CalibrateOptions calibrate;
   PolicyCheckOptions policy_check;
   CompletionOptions completion;
   ProbeOptions probe;

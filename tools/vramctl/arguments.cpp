@@ -78,6 +78,7 @@ Command parse_arguments(int argc, const char* const* argv) {
   if (const CLI::App* run = app->get_subcommand("run"); run->parsed()) return finish_run(*run, std::move(line), options.run);
   if (app->got_subcommand("status")) return options.status;
   if (app->got_subcommand("doctor")) return options.doctor;
+  if (app->got_subcommand("calibrate")) return options.calibrate;
   if (app->got_subcommand("policy")) return options.policy_check;
   if (app->got_subcommand("completion")) return options.completion;
   return options.probe;

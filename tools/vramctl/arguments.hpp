@@ -30,6 +30,11 @@ struct DoctorOptions {
   bool json = false;
 };
 
+struct CalibrateOptions {
+  std::string runtime = "libcudart.so.13";
+  bool json = false;
+};
+
 struct PolicyCheckOptions {
   std::vector<std::string> files;
   bool json = false, strict = false;
@@ -41,7 +46,7 @@ struct CompletionOptions {
 
 // For doctor, which looks at libraries in a child process so that only the child can crash.
 struct ProbeOptions {
-  std::string what;  // "driver" or "library"
+  std::string what;  // "driver", "library" or "submissions"
   std::string library;
 };
 
@@ -50,8 +55,8 @@ struct Finished {
   int exit_code = kOk;
 };
 
-using Command =
-    std::variant<RunOptions, StatusOptions, DoctorOptions, PolicyCheckOptions, CompletionOptions, ProbeOptions, Finished>;
+using Command = std::variant<RunOptions, StatusOptions, DoctorOptions, CalibrateOptions, PolicyCheckOptions, CompletionOptions,
+                             ProbeOptions, Finished>;
 
 Command parse_arguments(int argc, const char* const* argv);
 

@@ -2,6 +2,7 @@
 #include <exception>
 
 #include "tools/vramctl/arguments.hpp"
+#include "tools/vramctl/calibrate.hpp"
 #include "tools/vramctl/doctor.hpp"
 #include "tools/vramctl/policy_check.hpp"
 #include "tools/vramctl/probe.hpp"
@@ -14,6 +15,7 @@ namespace {
 int execute(const RunOptions& options) { return run(options); }
 int execute(const StatusOptions& options) { return status(options); }
 int execute(const DoctorOptions& options) { return doctor(options); }
+int execute(const CalibrateOptions& options) { return calibrate(options); }
 int execute(const PolicyCheckOptions& options) { return policy_check(options); }
 int execute(const ProbeOptions& options) { return probe(options); }
 int execute(const Finished& finished) { return finished.exit_code; }

@@ -22,10 +22,10 @@ namespace {
 constexpr Nanos kPatience = seconds(10);
 constexpr std::size_t kMostOutput = 1 << 20;
 
-// This process's environment with changes; the child must meet the bare library, without a preloaded shim.
+// This process's environment with changes; the child must meet the bare library unless it is to have a preloaded shim.
 class ChildEnvironment {
  public:
-  explicit ChildEnvironment(const std::vector<std::pair<std::string, std::string>>& variables) {
+  ChildEnvironment(const std::vector<std::pair<std::string, std::string>>& variables, const std::string& preload) {
     for (char** entry = environ; *entry != nullptr; ++entry) {
       const std::string text = *entry;
       const std::size_t equals = text.find('=');
@@ -33,6 +33,7 @@ class ChildEnvironment {
     }
     for (const auto& [name, value] : variables) values_[name] = value;
     values_.erase("LD_PRELOAD");
+    if (!preload.empty()) values_["LD_PRELOAD"] = preload;
     values_.erase("CUDA_INJECTION64_PATH");
     for (const auto& [name, value] : values_) lines_.push_back(name + '=' + value);
     for (std::string& line : lines_) pointers_.push_back(line.data());
@@ -65,7 +66,7 @@ bool read_to_end(int fd, Nanos deadline, std::string& output) {
 }  // namespace
 
 ProbeReport probe_in_child(const std::string& what, const std::string& library,
-                           const std::vector<std::pair<std::string, std::string>>& variables) {
+                           const std::vector<std::pair<std::string, std::string>>& variables, const std::string& preload) {
   ProbeReport report;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -79,7 +80,7 @@ ProbeReport probe_in_child(const std::string& what, const std::string& library,
   ::posix_spawn_file_actions_adddup2(&actions, writer.get(), STDOUT_FILENO);
   std::string self = own_path(), command = kProbeCommand, what_text = what, library_text = library;
   char* words[] = {self.data(), command.data(), what_text.data(), library_text.data(), nullptr};
-  ChildEnvironment environment(variables);
+  ChildEnvironment environment(variables, preload);
   pid_t child = -1;
   const int failed = ::posix_spawn(&child, self.c_str(), &actions, nullptr, words, environment.data());
   ::posix_spawn_file_actions_destroy(&actions);

@@ -15,9 +15,10 @@ struct ProbeReport {
   std::string trouble;    // in words, when it did not
 };
 
-// Starts this program again as `__probe what library` and waits up to ten seconds.
+// Starts this program again as `__probe what library` and waits up to ten seconds. `preload`: a library that is preloaded into
+// it; none otherwise, whatever this process has.
 ProbeReport probe_in_child(const std::string& what, const std::string& library,
-                           const std::vector<std::pair<std::string, std::string>>& variables);
+                           const std::vector<std::pair<std::string, std::string>>& variables, const std::string& preload = "");
 
 // The child's side: prints one JSON object.
 int probe(const ProbeOptions& options);

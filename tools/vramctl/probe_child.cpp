@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tools/vramctl/calibrate.hpp"
 #include "tools/vramctl/probe.hpp"
 
 namespace vramd::ctl {
@@ -77,6 +78,7 @@ Json driver_facts(void* library) {
 }  // namespace
 
 int probe(const ProbeOptions& options) {
+  if (options.what == "submissions") return probe_submissions(options.library);
   Json facts;
   void* library = ::dlopen(options.library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {

@@ -408,7 +408,9 @@ bool parse_image(const void* data, Image& image, std::string& error) {
   }
   if (magic == kFatbinMagic) return parse_image(fatbin_extent(data), image, error);
   if (std::memcmp(&magic, ELFMAG, SELFMAG) == 0) return parse_image(cubin_extent(data), image, error);
-  error = "neither a fatbin nor a cubin (PTX text and LTO code cannot be simulated)";
+  const char* const text = static_cast<const char*>(data);
+  if (std::strncmp(text, ".version", 8) == 0) return parse_ptx(text, image, error);  // ends with a zero byte
+  error = "neither a fatbin nor a cubin (LTO code cannot be simulated)";
   return false;
 }
 

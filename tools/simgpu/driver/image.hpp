@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace simgpu {
@@ -19,6 +20,7 @@ struct Kernel {
   std::vector<Parameter> parameters;
   int registers = 0;
   std::size_t static_shared = 0;  // bytes
+  bool does_nothing = false;      // and so needs no twin
 };
 
 struct Global {
@@ -36,6 +38,9 @@ struct Image {
 // with several cubins any one serves: their symbols agree. False with a reason in `error` when there is no
 // cubin that can be read (PTX alone, for example).
 bool parse_image(const void* data, Image& image, std::string& error);
+
+// PTX text whose kernels do nothing.
+bool parse_ptx(std::string_view text, Image& image, std::string& error);
 
 // The same for a fatbin or a cubin whose end is known: nothing outside `bytes` is read, whatever they
 // contain.
