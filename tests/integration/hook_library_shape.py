@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 NEWEST_GLIBC = (2, 31)
-OWN_EXPORTS = {"dlsym", "dlvsym", "vramd_hook_statistics", "vramd_gate_close", "vramd_gate_open", "vramd_gate_waiting", "vramd_hook_handed_out"}
+OWN_EXPORTS = {"dlsym", "dlvsym", "vramd_hook_statistics", "vramd_hook_handed_out", "vramd_gate_close", "vramd_gate_open",
+               "vramd_gate_waiting"}
 START_AND_END = ("(INIT)", "(FINI)", "(INIT_ARRAY)", "(FINI_ARRAY)", "(PREINIT_ARRAY)")
 
 

@@ -145,3 +145,97 @@ TEST_CASE("simgpu: the legacy stream can't be used while a blocking stream captu
   CU_OK(cuMemFree(block));
   expect_misuse({"call that a capture forbids"});
 }
+
+TEST_CASE("simgpu: a capture over two contexts leaves no stream behind") {
+  TestContext first;
+  CUdeviceptr block{};
+  CUstream origin{}, other{}, unrelated{};
+  CUevent fork{}, join{};
+  CU_OK(cuStreamCreate(&origin, CU_STREAM_NON_BLOCKING));
+  CU_OK(cuStreamCreate(&unrelated, CU_STREAM_NON_BLOCKING));
+  CU_OK(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+  TestContext second;
+  CU_OK(cuMemAlloc(&block, 4096));
+  CU_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  CU_OK(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
+  CU_OK(cuStreamBeginCapture(origin, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CU_OK(cuEventRecord(fork, origin));
+  CU_OK(cuStreamWaitEvent(other, fork, 0));
+  CU_OK(cuMemsetD8Async(block, 1, 16, other));
+  CU_OK(cuEventRecord(join, other));
+  CU_OK(cuStreamWaitEvent(origin, join, 0));
+  CUgraph graph{};
+  CU_OK(cuStreamEndCapture(origin, &graph));
+  CU_OK(cuStreamBeginCapture(unrelated, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CU_OK(cuMemsetD8Async(block, 9, 16, other));
+  CU_OK(cuStreamSynchronize(other));
+  CHECK(byte_at(block) == 9);
+  CU_OK(cuStreamEndCapture(unrelated, &graph));
+}
+
+TEST_CASE("simgpu: a capture ends with its context") {
+  TestContext outer;
+  {
+    TestContext inner;
+    CUstream stream{};
+    CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CU_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  }
+  CU_OK(cuCtxSetCurrent(outer.context));
+  CUdeviceptr block{};
+  CU_OK(cuMemAlloc(&block, 16));
+  CU_OK(cuCtxSynchronize());
+  CU_OK(cuMemFree(block));
+}
+
+TEST_CASE("simgpu: the legacy stream can't join a capture") {
+  TestContext context;
+  CUstream stream{};
+  CUevent event{};
+  CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CU_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  CU_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CU_OK(cuEventRecord(event, stream));
+  CHECK(cuStreamWaitEvent(nullptr, event, 0) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  CUgraph graph{};
+  CHECK(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  expect_misuse({"call that a capture forbids"});
+}
+
+TEST_CASE("simgpu: a free that a capture refuses leaves the block to the program") {
+  TestContext context;
+  CUstream blocking{}, other{};
+  CUdeviceptr block{};
+  CU_OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+  CU_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  CU_OK(cuMemAllocAsync(&block, 4096, other));
+  CU_OK(cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CHECK(cuMemFreeAsync(block, nullptr) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  CUgraph graph{};
+  CHECK(cuStreamEndCapture(blocking, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  CU_OK(cuMemFreeAsync(block, other));
+  CU_OK(cuStreamSynchronize(other));
+  expect_misuse({"call that a capture forbids"});
+}
+
+TEST_CASE("simgpu: a node that a capture depends on may be destroyed") {
+  TestContext context;
+  CUstream stream{};
+  CUdeviceptr block{};
+  CUgraph graph{};
+  CUstreamCaptureStatus status{};
+  CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CU_OK(cuMemAlloc(&block, 4096));
+  CU_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CU_OK(cuMemsetD8Async(block, 1, 16, stream));
+  const CUgraphNode* after = nullptr;
+  std::size_t count = 0;
+  CU_OK(cuStreamGetCaptureInfo(stream, &status, nullptr, &graph, &after, nullptr, &count));
+  REQUIRE(count == 1);
+  CU_OK(cuGraphDestroyNode(after[0]));
+  CU_OK(cuMemsetD8Async(block, 2, 16, stream));
+  const Captured captured(stream);
+  std::size_t nodes = 0;
+  CU_OK(cuGraphGetNodes(captured.graph, nullptr, &nodes));
+  CHECK(nodes == 1);
+}

@@ -24,7 +24,7 @@ def clean_programs_are_left_in_peace():
 
 def kernels_fault_and_the_error_sticks():
     for name, word in (("null", "poke wrote 0x0"), ("null-after-barrier", "poke_after_barrier wrote"), ("freed", "poke wrote"), ("beyond", "poke wrote"), ("no-access", "peek read"),
-                       ("read-only", "poke wrote"), ("peer", "poke wrote")):
+                       ("read-only", "poke wrote"), ("read-then-write", "peek_and_poke wrote"), ("peer", "poke wrote")):
         result = commit(name, misuse=True)
         check(answer(result) == ILLEGAL_ADDRESS, f"{name}: {result.stdout}")
         line = next(line for line in result.stderr.splitlines() if KERNEL in line)
@@ -41,6 +41,15 @@ def memory_taken_from_a_running_kernel_is_noticed():
     result = commit("unmapped-under-kernel", misuse=True)
     check(answer(result) == ILLEGAL_ADDRESS, result.stdout)
     check("memory taken away while a kernel uses it" in result.stderr and "cuMemUnmap" in result.stderr, result.stderr)
+    result = commit("access-withdrawn-under-kernel", misuse=True)
+    check(answer(result) == ILLEGAL_ADDRESS, result.stdout)
+    check("access withdrawn while a kernel uses the memory" in result.stderr, result.stderr)
+
+
+def signals_that_are_none_of_the_cards_business_act_as_ever():
+    for protect in (0, 1):
+        commit("raise", expect=-11, SIM_PROTECT=protect)
+        commit("chained-handler", expect=-11, SIM_PROTECT=protect)
 
 
 def the_host_cannot_touch_device_memory():
@@ -60,5 +69,6 @@ def a_double_free_is_told_and_strictness_ends_the_process():
 
 if __name__ == "__main__":
     main([clean_programs_are_left_in_peace, kernels_fault_and_the_error_sticks, memory_without_protection_faults_too,
-          memory_taken_from_a_running_kernel_is_noticed, the_host_cannot_touch_device_memory,
+          memory_taken_from_a_running_kernel_is_noticed,
+          signals_that_are_none_of_the_cards_business_act_as_ever, the_host_cannot_touch_device_memory,
           a_double_free_is_told_and_strictness_ends_the_process])

@@ -390,3 +390,49 @@ TEST_CASE("simgpu: memory operations of a batch run in order") {
   operations[0].writeValue.address += 2;
   CHECK(cuStreamBatchMemOp(nullptr, 2, operations.data(), 0) == CUDA_ERROR_INVALID_VALUE);
 }
+
+TEST_CASE("simgpu: the time of an event that a faulting graph never recorded is an error") {
+  Stand s;
+  CUevent first{}, second{};
+  CUgraphNode node{};
+  CU_OK(cuEventCreate(&first, CU_EVENT_DEFAULT));
+  CU_OK(cuEventCreate(&second, CU_EVENT_DEFAULT));
+  Remappable memory(false);
+  const CUgraphNode fill = s.fill(memory.address, 1);
+  CU_OK(cuGraphAddEventRecordNode(&node, s.graph, &fill, 1, second));
+  s.instantiate();
+  CU_OK(cuEventRecord(first, nullptr));
+  CU_OK(cuCtxSynchronize());
+  CU_OK(cuMemUnmap(memory.address, Remappable::kSize));
+  CU_OK(cuGraphLaunch(s.exec, nullptr));
+  CHECK(cuStreamSynchronize(nullptr) == CUDA_ERROR_ILLEGAL_ADDRESS);
+  float elapsed = 0;
+  CHECK(cuEventElapsedTime(&elapsed, first, second) == CUDA_ERROR_ILLEGAL_ADDRESS);
+  simgpu_forget_misuse();
+}
+
+TEST_CASE("simgpu: an event of a capture is one of the graph's launch after that") {
+  Stand s;
+  CUevent event{};
+  CUgraphNode node{};
+  CUstream stream{};
+  CUgraph captured{};
+  CU_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  CU_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CU_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CU_OK(cuEventRecord(event, stream));
+  CU_OK(cuStreamEndCapture(stream, &captured));
+  CHECK(cuEventQuery(event) == CUDA_ERROR_CAPTURED_EVENT);
+  CU_OK(cuGraphAddEventRecordNode(&node, s.graph, nullptr, 0, event));
+  s.instantiate();
+  s.launch();
+  CU_OK(cuEventSynchronize(event));
+}
+
+TEST_CASE("simgpu: events between processes are no nodes of graphs") {
+  Stand s;
+  CUevent event{};
+  CUgraphNode node{};
+  CU_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
+  CHECK(cuGraphAddEventRecordNode(&node, s.graph, nullptr, 0, event) == CUDA_ERROR_NOT_SUPPORTED);
+}

@@ -376,3 +376,53 @@ TEST_CASE("simgpu: compute modes decide who may make a context") {
   ChildProcess nobody({SIMGPU_CHILD, "hold"}, prohibited.with("SIM_COMPUTE_MODE=prohibited"));
   CHECK(nobody.line() == "cuDevicePrimaryCtxRetain failed: 46");
 }
+
+TEST_CASE("simgpu: nobody waits for ever for an event that its last recorder took to the grave") {
+  TestContext context;
+  CUevent event{};
+  CUipcEventHandle handle{};
+  CU_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
+  CU_OK(cuIpcGetEventHandle(&handle, event));
+  ChildProcess child({SIMGPU_CHILD, "record", hex_of(handle)});
+  CHECK(child.line() == "recorded");
+  CHECK(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
+  child.kill();
+  CU_OK(cuEventSynchronize(event));
+}
+
+TEST_CASE("simgpu: a record that is refused is waited for by nobody") {
+  TestContext context;
+  CUevent event{};
+  CUstream stream{};
+  CUgraph graph{};
+  CU_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
+  CU_OK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  CU_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CHECK(cuEventRecord(event, nullptr) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  CHECK(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  CU_OK(cuEventQuery(event));
+  expect_misuse({"call that a capture forbids"});
+}
+
+TEST_CASE("simgpu: a process without standard streams and with few descriptors writes into no card") {
+  const std::string path = machine.folder + "/unwritten.txt";
+  ChildProcess child({"/bin/sh", "-c", "ulimit -n 256; exec 0<&- 1>&- 2>&-; exec " SIMGPU_CHILD " print"});
+  CHECK(child.wait() == 0);
+}
+
+TEST_CASE("simgpu: wishes that are no numbers are refused with a word") {
+  OtherMachine other("numbers");
+  const std::string path = machine.folder + "/numbers.txt";
+  const auto said = [&](const std::string& wish) {
+    ChildProcess child(
+        {"/bin/sh", "-c", "SIM_NAME=" + other.name + " " + wish + " " SIMGPU_CHILD " hold 2 </dev/null 2>" + path});
+    CHECK(child.line() == "held");
+    return content(path);
+  };
+  TestContext here;
+  for (const char* wish :
+       {"SIM_CAPACITY_MB=-5", "SIM_DEVICES=-1", "SIM_CONTEXT_MB=-1", "SIM_CAPACITY_MB=99999999999999999999"}) {
+    INFO(wish);
+    CHECK(said(wish).find("is not a whole number") != std::string::npos);
+  }
+}

@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
+#include <signal.h>
 
 #include <chrono>
 #include <cstdio>
@@ -82,14 +83,16 @@ void peer(bool enabled) {
   poke<<<1, 1>>>(memory, 1);
 }
 
-void unmapped_under_a_kernel() {
+// A kernel that uses the memory, and what is done to it meanwhile.
+template <class Crime>
+void under_a_kernel(Crime commit) {
   unsigned* const memory = mapped(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   void* stop = nullptr;
   REQUIRE_CUDA(cudaMallocHost(&stop, sizeof(unsigned)));
   *static_cast<volatile unsigned*>(stop) = 0;
   keep_poking<<<1, 1>>>(memory, static_cast<const unsigned*>(stop));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  REQUIRE_DRIVER(DRIVER(cuMemUnmap)(reinterpret_cast<CUdeviceptr>(memory), kChunk));
+  commit(reinterpret_cast<CUdeviceptr>(memory));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   *static_cast<volatile unsigned*>(stop) = 1;  // ends a kernel that nobody punished
 }
@@ -112,9 +115,39 @@ const Crime kCrimes[] = {
     {"beyond", [] { poke<<<1, 1>>>(allocated() + 64 * kChunk, 1); }},
     {"no-access", [] { peek<<<1, 1>>>(mapped(CU_MEM_ACCESS_FLAGS_PROT_NONE), allocated()); }},
     {"read-only", [] { poke<<<1, 1>>>(mapped(CU_MEM_ACCESS_FLAGS_PROT_READ), 1); }},
+    {"read-then-write", [] { peek_and_poke<<<1, 1>>>(mapped(CU_MEM_ACCESS_FLAGS_PROT_READ), allocated()); }},
     {"peer", [] { peer(false); }},
     {"peer-enabled", [] { peer(true); }},
-    {"unmapped-under-kernel", unmapped_under_a_kernel},
+    {"unmapped-under-kernel",
+     [] { under_a_kernel([](CUdeviceptr memory) { REQUIRE_DRIVER(DRIVER(cuMemUnmap)(memory, kChunk)); }); }},
+    {"access-withdrawn-under-kernel",
+     [] {
+       under_a_kernel([](CUdeviceptr memory) {
+         CUmemAccessDesc access{};
+         access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+         REQUIRE_DRIVER(DRIVER(cuMemSetAccess)(memory, kChunk, &access, 1));
+       });
+     }},
+    {"raise",
+     [] {
+       allocated();
+       raise(SIGSEGV);
+     }},
+    {"chained-handler",  // installed after the driver's, which it takes for the one before
+     [] {
+       static struct sigaction before;
+       struct sigaction mine {};
+       allocated();
+       mine.sa_flags = SA_SIGINFO;
+       mine.sa_sigaction = [](int signal, siginfo_t* info, void* raw) {
+         if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, raw);
+         ::signal(signal, SIG_DFL);
+       };
+       sigaction(SIGSEGV, &mine, &before);
+       allocated();
+       static volatile std::uintptr_t nowhere = 8;
+       *reinterpret_cast<volatile int*>(nowhere) = 1;
+     }},
     {"host-read", [] { std::printf("read %u\n", *static_cast<volatile unsigned*>(allocated())); }},
     {"host-write", [] { *static_cast<volatile unsigned*>(allocated()) = 1; }},
     {"double-free",

@@ -5,6 +5,11 @@ __global__ void poke(unsigned* target, unsigned value) { *target = value; }
 
 __global__ void peek(const unsigned* source, unsigned* out) { *out = *source; }
 
+__global__ void peek_and_poke(unsigned* memory, unsigned* out) {
+  *out = *memory;
+  *memory = 2;
+}
+
 // Uses the memory until it is told to stop; the word is host memory.
 __global__ void keep_poking(unsigned* target, const volatile unsigned* stop) {
   while (*stop == 0) *target += 1;

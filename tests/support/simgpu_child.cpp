@@ -8,7 +8,9 @@
 // import-dead: receives a descriptor, waits for a byte, imports, prints the result and the chunk's first byte
 // ipc HEX: opens the legacy IPC handle, prints its first byte, writes 0x66 there
 // stuck: receives a descriptor, maps it, leaves an operation in a stream that never ends, prints "stuck", waits
+// record HEX: opens the event, records it behind an operation that never ends, prints "recorded", waits
 // event HEX: opens the event, prints "waiting", synchronises with it, prints "passed"
+// print: prints much, then looks whether it arrived in fresh memory of the card
 // devices: prints count, then name and UUID of each device
 // counts: one cuInit, one unimplemented call
 // draws: 1000 allocations of 256 bytes, prints which failed
@@ -178,6 +180,22 @@ int stay_stuck() {
   ::_exit(0);
 }
 
+int record_and_stay(const char* hex) {
+  use_device();
+  CUipcEventHandle handle;
+  CUevent event{};
+  void* word = nullptr;
+  if (!from_hex(hex, &handle, sizeof handle)) return 4;
+  need("cuIpcOpenEventHandle", cuIpcOpenEventHandle(&event, handle));
+  need("cuMemHostAlloc", cuMemHostAlloc(&word, 4, 0));
+  std::memset(word, 0, 4);
+  need("cuStreamWaitValue32", cuStreamWaitValue32(nullptr, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_EQ));
+  need("cuEventRecord", cuEventRecord(event, nullptr));
+  say("recorded");
+  wait_for_end_of_input();
+  ::_exit(0);
+}
+
 int wait_for_event(const char* hex) {
   use_device();
   CUipcEventHandle handle;
@@ -189,6 +207,21 @@ int wait_for_event(const char* hex) {
   need("cuStreamSynchronize", cuStreamSynchronize(nullptr));
   need("cuEventSynchronize", cuEventSynchronize(event));
   say("passed");
+  return 0;
+}
+
+// With closed standard streams nothing that is printed may arrive anywhere.
+int print_into_nothing() {
+  use_device();
+  for (int i = 0; i < 1000; ++i) std::printf("this is no memory of a card\n");
+  std::fflush(stdout);
+  CUdeviceptr block{};
+  char bytes[64] = {};
+  need("cuMemAlloc", cuMemAlloc(&block, 4u << 20));
+  need("cuMemcpyDtoH", cuMemcpyDtoH(bytes, block, sizeof bytes));
+  for (const char byte : bytes) {
+    if (byte != 0) return 5;
+  }
   return 0;
 }
 
@@ -250,7 +283,9 @@ int main(int count, char** arguments) {
   if (role == "import-dead") return import_later();
   if (role == "ipc" && count > 2) return open_ipc(arguments[2]);
   if (role == "stuck") return stay_stuck();
+  if (role == "record" && count > 2) return record_and_stay(arguments[2]);
   if (role == "event" && count > 2) return wait_for_event(arguments[2]);
+  if (role == "print") return print_into_nothing();
   if (role == "devices") return list_devices();
   if (role == "draws") return draw_failures();
   if (role == "blind") return look_without_descriptors();

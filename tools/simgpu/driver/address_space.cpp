@@ -103,7 +103,7 @@ bool AddressSpace::reserved(std::uintptr_t begin, std::uintptr_t end) const {
 }
 
 bool AddressSpace::add_area(std::uintptr_t base, std::size_t size, int protection) {
-  areas_[base] = {base, size, PROT_NONE, 0};
+  areas_[base] = {base, size, PROT_NONE, 0, 0};
   return set_protection(base, protection);
 }
 
@@ -122,38 +122,59 @@ const Area* AddressSpace::find_area(std::uintptr_t address) {
   return address - area.base < area.size ? &area : nullptr;
 }
 
-bool AddressSpace::open(std::uintptr_t base) {
+void AddressSpace::remove_area(std::uintptr_t base) {
+  for (KernelRun* const run : kernel_runs()) run->forget(base);
+  areas_.erase(base);
+}
+
+namespace {
+// What the processor may do with an area now.
+bool apply(const Area& area) {
+  const int protection = area.writers != 0 ? PROT_READ | PROT_WRITE
+                         : area.users != 0 ? area.protection | PROT_READ
+                                           : area.protection;
+  return ::mprotect(reinterpret_cast<void*>(area.base), area.size, protection) == 0;
+}
+}  // namespace
+
+bool AddressSpace::open(std::uintptr_t base, bool write) {
   const auto found = areas_.find(base);
   if (found == areas_.end()) return false;
   Area& area = found->second;
-  if (area.users++ != 0) return true;
-  if (::mprotect(reinterpret_cast<void*>(base), area.size, PROT_READ | PROT_WRITE) == 0) return true;
+  const bool change = area.users == 0 || (write && area.writers == 0);
+  ++area.users;
+  area.writers += write;
+  if (!change || apply(area)) return true;
   --area.users;
+  area.writers -= write;
   return false;
 }
 
-void AddressSpace::close(std::uintptr_t base) {
+void AddressSpace::close(std::uintptr_t base, bool write) {
   const auto found = areas_.find(base);
-  if (found == areas_.end() || found->second.users == 0 || --found->second.users != 0) return;
-  ::mprotect(reinterpret_cast<void*>(base), found->second.size, found->second.protection);
+  if (found == areas_.end() || found->second.users == 0) return;
+  Area& area = found->second;
+  --area.users;
+  area.writers -= write;
+  if (area.users == 0 || (write && area.writers == 0)) apply(area);
 }
 
-void AddressSpace::open_span(std::uintptr_t begin, std::uintptr_t end) {
+void AddressSpace::open_span(std::uintptr_t begin, std::uintptr_t end, bool write) {
   if (!settings().protect) return;
   for (std::uintptr_t at = begin; at < end;) {
     const Area* const area = find_area(at);
     if (!area) return;
-    open(area->base);
+    open(area->base, write);
     at = area->base + area->size;
   }
 }
 
-void AddressSpace::close_span(std::uintptr_t begin, std::uintptr_t end) {
+void AddressSpace::close_span(std::uintptr_t begin, std::uintptr_t end, bool write) {
   if (!settings().protect) return;
   for (std::uintptr_t at = begin; at < end;) {
     const Area* const area = find_area(at);
     if (!area) return;
-    close(area->base);
+    close(area->base, write);
     at = area->base + area->size;
   }
 }
@@ -184,14 +205,14 @@ bool AddressSpace::begin_touching(Busy& busy, int device) {
   for (const Touch& touch : busy.touches) {
     if (!permitted(touch, device)) return false;
   }
-  for (const Touch& touch : busy.touches) open_span(touch.begin, touch.end);
+  for (const Touch& touch : busy.touches) open_span(touch.begin, touch.end, touch.write);
   busy_.push_back(&busy);
   return true;
 }
 
 bool AddressSpace::end_touching(Busy& busy) {
   std::erase(busy_, &busy);
-  for (const Touch& touch : busy.touches) close_span(touch.begin, touch.end);
+  for (const Touch& touch : busy.touches) close_span(touch.begin, touch.end, touch.write);
   if (busy.torn) untouched_.notify_all();
   return !busy.torn;
 }

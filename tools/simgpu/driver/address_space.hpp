@@ -83,8 +83,9 @@ struct Busy {
 struct Area {
   std::uintptr_t base = 0;
   std::size_t size = 0;
-  int protection = 0;  // mmap's, while nobody needs it open
-  unsigned users = 0;  // operations of the GPU that need it open
+  int protection = 0;    // mmap's, while nobody needs it open
+  unsigned users = 0;    // operations of the GPU that need it open
+  unsigned writers = 0;  // of these, to write
 };
 
 class AddressSpace {
@@ -108,13 +109,13 @@ class AddressSpace {
   // Areas. `protection` is what the processor may do while the GPU doesn't use the memory.
   bool add_area(std::uintptr_t base, std::size_t size, int protection);
   bool set_protection(std::uintptr_t base, int protection);
-  void remove_area(std::uintptr_t base) { areas_.erase(base); }
+  void remove_area(std::uintptr_t base);
   const Area* find_area(std::uintptr_t address);
   // Counted. open() is false when the kernel refuses; close() of an area that is gone does nothing.
-  bool open(std::uintptr_t base);
-  void close(std::uintptr_t base);
-  void open_span(std::uintptr_t begin, std::uintptr_t end);
-  void close_span(std::uintptr_t begin, std::uintptr_t end);
+  bool open(std::uintptr_t base, bool write);
+  void close(std::uintptr_t base, bool write);
+  void open_span(std::uintptr_t begin, std::uintptr_t end, bool write);
+  void close_span(std::uintptr_t begin, std::uintptr_t end, bool write);
 
   // Whether a device may touch the whole span now.
   bool permitted(const Touch& touch, int device);

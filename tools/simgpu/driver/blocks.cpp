@@ -17,9 +17,9 @@ constexpr std::size_t kPoisonLimit = 32u << 20;
 
 void poison(std::uintptr_t base, std::size_t size) {
   if (!settings().poison || size > kPoisonLimit) return;
-  address_space().open_span(base, base + size);
+  address_space().open_span(base, base + size, true);
   std::memset(reinterpret_cast<void*>(base), 0xDB, size);
-  address_space().close_span(base, base + size);
+  address_space().close_span(base, base + size, true);
 }
 
 std::size_t class_of(std::size_t size) {

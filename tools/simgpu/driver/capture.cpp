@@ -21,8 +21,8 @@ std::vector<std::shared_ptr<Capture>>& captures() {
   return *instance;
 }
 
-void leave(Stream& origin, const Capture& capture) {
-  for (const StreamRef& stream : origin.context.streams()) {
+void leave(Capture& capture) {
+  for (const StreamRef& stream : std::exchange(capture.members, {})) {
     if (stream->capture.get() == &capture) stream->capture.reset();
   }
   std::erase_if(captures(), [&](const auto& c) { return c.get() == &capture; });
@@ -53,6 +53,7 @@ CUresult begin_capture(const StreamRef& stream, CUstreamCaptureMode mode, GraphR
   capture->graph = graph ? std::move(graph) : std::make_shared<Graph>();
   capture->origin = stream.get();
   capture->branches[stream.get()] = std::move(dependencies);
+  capture->members.push_back(stream);
   stream->capture = capture;
   captures().push_back(capture);
   active_captures.store(static_cast<int>(captures().size()), std::memory_order_release);
@@ -67,7 +68,7 @@ CUresult end_capture(const StreamRef& stream, std::shared_ptr<Graph>& graph) {
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->owner != std::this_thread::get_id()) {
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   }
-  leave(*stream, *capture);
+  leave(*capture);
   if (capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   {
     const std::lock_guard graph_lock(capture->graph->mutex);
@@ -134,8 +135,17 @@ bool capture_event_wait(const StreamRef& stream, Event& event, CUresult& result)
     result = CUDA_ERROR_STREAM_CAPTURE_MERGE;
     return true;
   }
+  if (stream->legacy()) {  // it can't be captured, and so not join
+    event.capture->invalid = true;
+    misuse("call that a capture forbids", "the legacy default stream waits for a captured event");
+    result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    return true;
+  }
+  if (!stream->capture) event.capture->members.push_back(stream);
   stream->capture = event.capture;
-  add_missing(stream->capture->branches[stream.get()], event.captured_after);
+  std::vector<Node*> after = event.captured_after;
+  std::erase_if(after, [&](const Node* node) { return !event.capture->graph->contains(node); });
+  add_missing(stream->capture->branches[stream.get()], after);
   result = event.capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
   return true;
 }
@@ -178,6 +188,25 @@ bool is_capturing(const Stream& stream) {
   if (active_captures.load(std::memory_order_acquire) == 0) return false;
   const std::lock_guard lock(capture_mutex());
   return stream.capture != nullptr;
+}
+
+void abandon_captures_of(const Context& context) {
+  const std::lock_guard lock(capture_mutex());
+  const std::vector<std::shared_ptr<Capture>> all = captures();
+  for (const auto& capture : all) {
+    const auto of_context = [&](const StreamRef& stream) { return &stream->context == &context; };
+    if (std::ranges::none_of(capture->members, of_context)) continue;
+    capture->invalid = true;
+    leave(*capture);
+  }
+}
+
+void forget_captured(const Node& node) {
+  const std::lock_guard lock(capture_mutex());
+  for (const auto& capture : captures()) {
+    std::erase(capture->captured, &node);
+    for (auto& [stream, after] : capture->branches) std::erase(after, &node);
+  }
 }
 
 CUstreamCaptureMode exchange_capture_mode(CUstreamCaptureMode mode) { return std::exchange(thread_mode, mode); }

@@ -23,6 +23,7 @@ struct Capture {
   std::shared_ptr<Graph> graph;
   const Stream* origin = nullptr;
   std::vector<Node*> captured;
+  std::vector<StreamRef> members;  // streams that take part, of whatever context
   // For each stream that takes part: the nodes that its next node depends on.
   std::map<const Stream*, std::vector<Node*>> branches;
 };
@@ -52,6 +53,11 @@ bool capture_forbids();
 // For calls that synchronise a stream: true when it captures. Invalidates the capture.
 bool capture_forbids_wait(Stream& stream);
 bool is_capturing(const Stream& stream);
+
+// The context ends: so do the captures that its streams take part in.
+void abandon_captures_of(const Context& context);
+// The node is being destroyed: no capture depends on it any more.
+void forget_captured(const Node& node);
 
 CUstreamCaptureMode exchange_capture_mode(CUstreamCaptureMode mode);
 

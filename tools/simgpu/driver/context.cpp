@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tools/simgpu/driver/capture.hpp"
 #include "tools/simgpu/driver/event.hpp"
 #include "tools/simgpu/driver/log.hpp"
 #include "tools/simgpu/driver/memory.hpp"
@@ -63,6 +64,7 @@ CUresult Context::activate() {
 }
 
 void Context::deactivate() {
+  abandon_captures_of(*this);
   for (const StreamRef& stream : streams()) stream->tail().wait();
   alive_.store(false, std::memory_order_release);
   free_memory_of(*this);

@@ -106,13 +106,15 @@ CUresult Control::open() {
   ::mkdir((folder + "/slots").c_str(), 0700);
   ::mkdir((folder + "/tokens").c_str(), 0700);
   const std::string path = folder + "/control";
-  const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  UniqueFd fd(move_descriptor_up(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)));
   if (!fd) return refuse(path, "can't be opened");
   const FileLock one_creator(fd.get());
   if (::ftruncate(fd.get(), sizeof(ControlFile)) != 0) return refuse(path, "can't be sized");
   void* const memory = ::mmap(nullptr, sizeof(ControlFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) return refuse(path, "can't be mapped");
   file_ = static_cast<ControlFile*>(memory);
+  descriptor_.reset(::fcntl(fd.get(), F_DUPFD_CLOEXEC, fd.get()));
+  if (!back(file_, offsetof(ControlFile, chunks))) return refuse(path, "the file system has no room for it");
 
   if (file_->magic != kControlMagic && !create_machine()) return CUDA_ERROR_NO_DEVICE;
   if (file_->size != sizeof(ControlFile)) {
@@ -143,6 +145,11 @@ bool Control::create_machine() {
   file_->chunk_limit = file_->hold_limit = 1;
   file_->magic = kControlMagic;
   return true;
+}
+
+bool Control::back(const void* begin, std::size_t size) {
+  const auto offset = static_cast<const char*>(begin) - reinterpret_cast<const char*>(file_);
+  return ::fallocate(descriptor_.get(), 0, offset, static_cast<off_t>(size)) == 0 || errno == EOPNOTSUPP;
 }
 
 bool Control::take_slot() {
@@ -235,6 +242,7 @@ EventEntry* Control::create_event(ChunkName& name) {
     if (event.state == EntryState::used && file_->slots[event.slot].state == EntryState::used) continue;
     event.generation++;
     event.slot = slot_;
+    event.recorder.store(slot_);
     event.recorded.store(0);
     event.completed.store(0);
     event.state = EntryState::used;
@@ -273,7 +281,7 @@ std::uint32_t Control::new_chunk() {
   std::uint32_t index = file_->free_chunks;
   if (index) {
     file_->free_chunks = file_->chunks[index].next;
-  } else if (file_->chunk_limit < kMaxChunks) {
+  } else if (file_->chunk_limit < kMaxChunks && back(&file_->chunks[file_->chunk_limit], sizeof(ChunkEntry))) {
     index = file_->chunk_limit++;
   }
   return index;
@@ -283,7 +291,7 @@ std::uint32_t Control::new_hold(std::uint32_t chunk) {
   std::uint32_t index = file_->free_holds;
   if (index) {
     file_->free_holds = file_->holds[index].next;
-  } else if (file_->hold_limit < kMaxHolds) {
+  } else if (file_->hold_limit < kMaxHolds && back(&file_->holds[file_->hold_limit], sizeof(HoldEntry))) {
     index = file_->hold_limit++;
   } else {
     return 0;

@@ -91,6 +91,8 @@ class Control {
   class Lock;
 
   bool create_machine();
+  // Makes sure that the host has memory for this part of the control file: a shared page that can't be had is a SIGBUS.
+  bool back(const void* begin, std::size_t size);
   bool take_slot();
   bool room(std::uint32_t place, std::uint64_t bytes) const;
   bool make_room(std::uint32_t place, std::uint64_t bytes);
@@ -108,6 +110,7 @@ class Control {
   void rebuild();
 
   ControlFile* file_ = nullptr;
+  vramd::UniqueFd descriptor_;  // of the control file
   const Profile* profile_ = nullptr;
   DeviceFiles files_;
   std::uint32_t slot_ = 0;

@@ -66,8 +66,8 @@ struct SlotEntry {
 struct EventEntry {
   EntryState state;
   std::uint32_t generation;
-  std::uint32_t slot;  // of the creator
-  std::uint32_t padding;
+  std::uint32_t slot;                   // of the creator
+  std::atomic<std::uint32_t> recorder;  // slot of the process that recorded it last
   std::atomic<std::uint64_t> recorded, completed;
 };
 

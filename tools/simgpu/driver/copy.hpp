@@ -2,7 +2,8 @@
 //   synchronous, one operand on the host   returns when done
 //   synchronous, device to device, memset  returns at once (memset of host memory: when done)
 //   Async, host to host                    returns when done
-//   Async, pageable to device              returns when the source is read: by the copy itself when the stream is idle, else taken
+//   Async, pageable to device              returns when the source is read: by the copy itself when the stream is idle, else
+//   taken
 //                                          at submission, after earlier work of the stream that may write host memory
 //   Async, device to pageable              returns when done
 //   Async, everything else                 returns at once; pinned memory is read and written when the stream

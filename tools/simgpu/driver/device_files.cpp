@@ -13,8 +13,10 @@ namespace simgpu {
 int move_descriptor_up(int fd) {
   constexpr int kFirst = 700;
   if (fd < 0) return fd;
-  const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, kFirst);
-  if (moved < 0) return fd;  // the limit is below: stay
+  int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, kFirst);
+  if (moved < 0 && fd > STDERR_FILENO) return fd;  // the limit is below: stay
+  // But never where a program without standard streams will write its output.
+  if (moved < 0) moved = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   ::close(fd);
   return moved;
 }

@@ -57,25 +57,29 @@ bool passed(const EventEntry& entry, std::uint64_t position) {
   return entry.completed.load(std::memory_order_acquire) >= position;
 }
 
-// A creator that died records nothing any more: nobody waits for it for ever.
+// Who died completes nothing any more: nobody waits for it for ever.
 void wait_passed(const EventEntry& entry, std::uint64_t position) {
   for (int round = 1; !passed(entry, position); ++round) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
-    if (round % 1000 == 0 && !control().slot_lives(entry.slot)) return;
+    if (round % 1000 == 0 && !control().slot_lives(entry.recorder.load())) return;
   }
 }
 
 CUresult record_shared(const EventRef& event, const StreamRef& stream) {
+  event->shared->recorder.store(control().own_slot());
   const std::uint64_t position = event->shared->recorded.fetch_add(1, std::memory_order_acq_rel) + 1;
-  Operation operation;
-  operation.always = true;
-  operation.run = [event, position] {  // records of one event complete in order of their numbers, or later ones count
+  const auto complete = [event, position] {  // records of one event complete in order of their numbers, or later ones count
     std::uint64_t before = event->shared->completed.load(std::memory_order_relaxed);
     while (before < position && !event->shared->completed.compare_exchange_weak(before, position, std::memory_order_release)) {
     }
     return CUDA_SUCCESS;
   };
-  return submit(stream, std::move(operation));
+  Operation operation;
+  operation.always = true;
+  operation.run = complete;
+  const CUresult result = submit(stream, std::move(operation));
+  if (result) complete();  // the number is taken: nobody must wait for it
+  return result;
 }
 
 CUresult wait_shared(const EventRef& event, const StreamRef& stream) {
@@ -100,6 +104,7 @@ CUresult record(CUevent handle, CUstream stream_handle, bool external = false) {
   }
   CUresult result = CUDA_SUCCESS;
   if (event->shared && !is_capturing(*stream)) return record_shared(event, stream);
+  if (event->shared && is_capturing(*stream)) return CUDA_ERROR_NOT_SUPPORTED;
   if (external && is_capturing(*stream)) {  // the graph records it at each launch
     Operation operation;
     operation.work = std::make_shared<EventWork>(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
@@ -203,6 +208,8 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) 
     const bool timed = (events[i]->flags & CU_EVENT_DISABLE_TIMING) == 0;
     if (!timed || !events[i]->recorded) return CUDA_ERROR_INVALID_HANDLE;
     if (!events[i]->point.reached()) return CUDA_ERROR_NOT_READY;
+    if (const CUresult fault = events[i]->context.fault()) return fault;
+    if (!events[i]->stamp) return CUDA_ERROR_INVALID_HANDLE;  // its node was switched off
     nanos[i] = events[i]->stamp->nanos.load();
   }
   *milliseconds = static_cast<float>(static_cast<double>(nanos[1] - nanos[0]) * 1e-6);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/simgpu/driver/address_space.hpp"
+#include "tools/simgpu/driver/capture.hpp"
 #include "tools/simgpu/driver/context.hpp"
 #include "tools/simgpu/driver/copy.hpp"
 #include "tools/simgpu/driver/log.hpp"
@@ -205,6 +206,10 @@ CUresult launch_graph(const ExecRef& exec, const StreamRef& stream) {
   for (const ExecNode& node : *exec->nodes) {
     if (!is_event(node, CU_GRAPH_NODE_TYPE_EVENT_RECORD)) continue;
     const EventRef& event = event_of(node);
+    {
+      const std::lock_guard capture_lock(capture_mutex());
+      event->capture.reset();  // its last record is this one
+    }
     const std::lock_guard event_lock(event->mutex);
     event->recorded = true;
     event->point = point;

@@ -182,6 +182,7 @@ CUresult cuGraphNodeFindInClone(CUgraphNode* found, CUgraphNode original_handle,
 CUresult cuGraphDestroyNode(CUgraphNode handle) {
   const NodeRef node = registry<Node>().find(handle);
   if (!node) return CUDA_ERROR_INVALID_VALUE;
+  forget_captured(*node);
   const std::lock_guard lock(node->graph.mutex);
   node->graph.remove(*node);
   return CUDA_SUCCESS;

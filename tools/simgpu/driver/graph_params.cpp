@@ -75,6 +75,7 @@ CUresult host_work(const CUDA_HOST_NODE_PARAMS& params, WorkRef& work) {
 CUresult event_work(CUgraphNodeType type, CUevent handle, WorkRef& work) {
   EventRef event = registry<Event>().find(handle);
   if (!event) return CUDA_ERROR_INVALID_VALUE;
+  if (event->shared) return CUDA_ERROR_NOT_SUPPORTED;  // graphs don't record and wait for events of several processes
   work = std::make_shared<EventWork>(type, std::move(event));
   return CUDA_SUCCESS;
 }

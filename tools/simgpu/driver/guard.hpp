@@ -42,6 +42,10 @@ class KernelRun {
   // Somebody takes the memory away: the kernel's next access to it faults. True if the kernel used it. Under memory_mutex().
   bool lose(std::uintptr_t begin, std::uintptr_t end);
 
+  // The area is gone, without a word. Under memory_mutex().
+  void forget(std::uintptr_t base);
+  const Context& context() const { return context_; }
+
   sigjmp_buf escape;
 
  private:
@@ -51,7 +55,11 @@ class KernelRun {
 
   Context& context_;
   const char* const kernel_;
-  std::vector<std::uintptr_t> opened_;  // bases of areas
+  struct Opened {
+    std::uintptr_t base;  // of an area
+    bool write;
+  };
+  std::vector<Opened> opened_;
   std::uintptr_t fault_address_ = 0;
   bool fault_write_ = false;
   void* fiber_ = nullptr;  // of the worker; for the thread sanitizer

@@ -50,7 +50,8 @@ void sleep_millisecond() {
 void keep_working_after_death(Control& control) {
   if (settings().linger_ms == 0) return;
   const int self = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
-  // Twice, so that the program never meets a child that it didn't make.
+  // Twice, so that the program has no child that it didn't make; it sees one SIGCHLD now. Where it is the reaper of orphans
+  // (PR_SET_CHILD_SUBREAPER, the first process of a container) it meets the second one when that ends.
   const pid_t between = self < 0 ? -1 : ::fork();
   if (between == 0) {
     if (::fork() == 0) haunt(control, self);

@@ -85,6 +85,7 @@ void write_counts() {
                static_cast<unsigned long long>(moved_bytes(Direction::to_host)));
   std::fprintf(file, "\n  \"unimplemented\": %llu,\n  \"misuse\": {", static_cast<unsigned long long>(unimplemented));
   separator = "";
+  const std::lock_guard lock(misuses().mutex);
   for (const auto& [kind, seen] : misuses().by_kind) {
     std::fprintf(file, "%s\n    \"%s\": %llu", separator, kind.c_str(), static_cast<unsigned long long>(seen.count));
     separator = ",";

@@ -34,9 +34,9 @@ bool with_word(CUdeviceptr address, int device, bool write, Access access) {
   const std::lock_guard lock(memory_mutex());
   const Touch touch{address, address + sizeof(Value), write, true};
   if (!address_space().permitted(touch, device)) return false;
-  address_space().open_span(touch.begin, touch.end);
+  address_space().open_span(touch.begin, touch.end, write);
   access(std::atomic_ref<Value>(*reinterpret_cast<Value*>(address)));
-  address_space().close_span(touch.begin, touch.end);
+  address_space().close_span(touch.begin, touch.end, write);
   return true;
 }
 

@@ -40,7 +40,8 @@ bool free_range(std::unique_lock<std::mutex>& lock, const Range& found, const ch
   AddressSpace& space = address_space();
   const Range range = found;
   const std::uintptr_t base = range.base;
-  space.wait_untouched(lock, base, range.end(), call);
+  const std::uintptr_t end = range.kind == RangeKind::device ? base + range.chunk->info.size : range.end();
+  space.wait_untouched(lock, base, end, call);
   const Range* const still = space.find_base(base);
   if (!still || still->buffer_id != range.buffer_id) return false;
   if (range.pool) range.pool->used -= range.size;
@@ -187,7 +188,11 @@ CUresult free_in_stream(const StreamRef& stream, CUdeviceptr address) {
     if (const Range* const range = address_space().find_base(address)) free_range(lock, *range, "cuMemFreeAsync", id);
     return CUDA_SUCCESS;
   };
-  return submit(stream, std::move(operation));
+  const CUresult result = submit(stream, std::move(operation));
+  if (result == CUDA_SUCCESS) return result;
+  const std::lock_guard lock(memory_mutex());
+  if (Range* const range = address_space().find_base(address)) range->freeing = false;  // it is still the program's
+  return result;
 }
 
 CUresult allocate_host(Context& context, std::size_t size, RangeKind kind, unsigned flags, std::uintptr_t& address) {

@@ -32,10 +32,10 @@ CUresult Module::create(Context& context, const Global& global, CUdeviceptr& add
   if (const CUresult result = allocate_device(context, std::max<std::size_t>(global.size, 1), address)) return result;
   auto* const bytes = reinterpret_cast<char*>(address);
   const std::lock_guard lock(memory_mutex());
-  address_space().open_span(address, address + global.size);
+  address_space().open_span(address, address + global.size, true);
   std::memset(bytes, 0, global.size);
   std::memcpy(bytes, global.initial.data(), std::min(global.size, global.initial.size()));
-  address_space().close_span(address, address + global.size);
+  address_space().close_span(address, address + global.size, true);
   globals_[{&context, global.name}] = address;
   return CUDA_SUCCESS;
 }

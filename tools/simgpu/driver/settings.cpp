@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
@@ -18,9 +19,11 @@ std::optional<std::uint64_t> number(const char* name) {
   const std::string value = text(name);
   if (value.empty()) return std::nullopt;
   char* end = nullptr;
+  errno = 0;
   const unsigned long long parsed = std::strtoull(value.c_str(), &end, 10);
-  if (*end == '\0') return parsed;
-  std::fprintf(stderr, "simgpu: %s=\"%s\" is not a whole number; it is ignored\n", name, value.c_str());
+  constexpr unsigned long long kMost = 1ull << 40;  // as MiB more than any address space
+  if (*end == '\0' && value[0] >= '0' && value[0] <= '9' && errno == 0 && parsed <= kMost) return parsed;
+  std::fprintf(stderr, "simgpu: %s=\"%s\" is not a whole number up to 2^40; it is ignored\n", name, value.c_str());
   return std::nullopt;
 }
 

@@ -7,7 +7,9 @@
 #include "impl.hpp"
 #include "tools/simgpu/driver/address_space.hpp"
 #include "tools/simgpu/driver/context.hpp"
+#include "tools/simgpu/driver/guard.hpp"
 #include "tools/simgpu/driver/log.hpp"
+#include "tools/simgpu/driver/memory.hpp"
 #include "tools/simgpu/driver/process.hpp"
 #include "tools/simgpu/driver/settings.hpp"
 
@@ -215,6 +217,11 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
     Range& range = *address_space().find_base(at);
     for (std::size_t i = 0; i < count; ++i) {
       range.access[static_cast<std::size_t>(access_index(desc[i].location))] = static_cast<std::uint8_t>(desc[i].flags);
+    }
+    for (KernelRun* const run : kernel_runs()) {
+      if (!may_touch(&range, run->context(), false) && run->lose(range.base, range.end())) {
+        misuse("access withdrawn while a kernel uses the memory", "cuMemSetAccess");
+      }
     }
     if (!apply_rights(range)) return CUDA_ERROR_OPERATING_SYSTEM;
     at = range.end();
