@@ -150,4 +150,23 @@ if(TARGET vramd_preload)
     cmake_path(GET VRAMD_CUDART_${hook_kind} PARENT_PATH hook_cudart_folder)
     hook_test(hook_cudart_${kind} COMMAND $<TARGET_FILE:hook_cudart_${kind}> PATH ${hook_cudart_folder}:${hook_driver_folder})  # not the stand-in that lies beside the driver
   endforeach()
+
+  # --- NVIDIA's libraries ----------------------------------------------------------------------------------------------
+  hook_program(hook_contract_child SOURCES ${hook_here}/hook_contract_child.cpp LIBRARIES hook_test_settings)
+  if(VRAMD_CUDART_STATIC)
+    hook_program(hook_contract_static SOURCES ${hook_here}/hook_contract_child.cpp
+                 LIBRARIES hook_test_settings ${VRAMD_CUDART_STATIC} rt)
+    target_compile_definitions(hook_contract_static PRIVATE HOOK_STATIC_RUNTIME)
+  endif()
+  configure_file(${hook_here}/hook_contract.py ${CMAKE_BINARY_DIR}/tests/hook_contract COPYONLY)
+  if(VRAMD_CUDART_SHARED)
+    cmake_path(GET VRAMD_CUDART_SHARED PARENT_PATH hook_cudart_folder)
+    # The control takes for hooked what isn't: a hook that is not placed must be missed.
+    add_test(NAME hook_contract COMMAND ${Python3_EXECUTABLE} ${CMAKE_BINARY_DIR}/tests/hook_contract)
+    add_test(NAME hook_contract_control COMMAND ${Python3_EXECUTABLE} ${CMAKE_BINARY_DIR}/tests/hook_contract --only cudart
+             --plant cuEventQuery)
+    set_tests_properties(hook_contract hook_contract_control PROPERTIES LABELS integration TIMEOUT 180 SKIP_RETURN_CODE 77
+      ENVIRONMENT "VRAMD_BUILD=${CMAKE_BINARY_DIR};VRAMD_TOOLKIT_LIB=${hook_cudart_folder};PYTHONDONTWRITEBYTECODE=1")
+    set_tests_properties(hook_contract_control PROPERTIES PASS_REGULAR_EXPRESSION "missed: cuEventQuery")
+  endif()
 endif()

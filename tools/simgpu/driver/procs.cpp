@@ -5,6 +5,8 @@
 #include <unordered_map>
 
 #include "impl.hpp"
+#include "tools/simgpu/driver/log.hpp"
+#include "tools/simgpu/driver/settings.hpp"
 
 namespace simgpu {
 namespace {
@@ -14,10 +16,11 @@ struct Proc {
   int version;
   unsigned flags;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM for _ptsz and _ptds forms
   void* address;   // of this library, whatever is preloaded: it is linked with -Bsymbolic
+  const char* exported;
 };
 
 const Proc kProcs[] = {
-#define ROW(name, version, flags, function) {name, version, flags, reinterpret_cast<void*>(&::function)},
+#define ROW(name, version, flags, function) {name, version, flags, reinterpret_cast<void*>(&::function), #function},
 #include "procs.inc"
 #undef ROW
 };
@@ -56,6 +59,10 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, c
   bool known = false;
   const Proc* const proc = choose(symbol, version, flags, known);
   *function = proc ? proc->address : nullptr;
+  if (settings().trace) {
+    log_line("simgpu: lookup: %s %d %llu -> %s", symbol, version, static_cast<unsigned long long>(flags),
+             proc ? proc->exported : "nothing");
+  }
   if (status) {
     *status = proc    ? CU_GET_PROC_ADDRESS_SUCCESS
               : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
