@@ -114,15 +114,11 @@ if(TARGET vramd_preload)
   hook_program(hook_no_driver SOURCES ${hook_here}/hook_no_driver.c LIBRARIES ${CMAKE_DL_LIBS})
   hook_test(hook_no_driver COMMAND $<TARGET_FILE:hook_no_driver>)
   hook_test(hook_no_driver_disabled COMMAND $<TARGET_FILE:hook_no_driver> ENV VRAMD_DISABLE=1)
-  hook_test(hook_true COMMAND /bin/true FLAGS --same-without)
-  hook_test(hook_bash COMMAND bash -c "echo a | cat; exit 0" FLAGS --same-without)
-  hook_test(hook_python COMMAND ${Python3_EXECUTABLE} -c "import json, subprocess; subprocess.run(['true'], check=True)"
-            FLAGS --same-without)
-  if(VRAMD_NVCC)  # starts compilers, assembler and linker, which all get the preload
-    file(WRITE ${hook_out}/empty.cu "__global__ void nothing() {}\n")
-    hook_test(hook_nvcc COMMAND ${VRAMD_NVCC} -arch=sm_86 -cubin -o ${hook_out}/empty.cubin ${hook_out}/empty.cu
-              FLAGS --same-without)
-  endif()
+  add_library(loud_library SHARED ${CMAKE_SOURCE_DIR}/tests/support/loud_library.c)
+  set_target_properties(loud_library PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${hook_out})
+  add_test(NAME inert COMMAND ${Python3_EXECUTABLE} ${hook_here}/inert.py)
+  set_tests_properties(inert PROPERTIES LABELS integration TIMEOUT 180
+    ENVIRONMENT "VRAMD_BUILD=${CMAKE_BINARY_DIR};VRAMD_NVCC=${VRAMD_NVCC};VRAMD_TEST_LOUD_LIBRARY=$<TARGET_FILE:loud_library>")
 
   # --- the file ---------------------------------------------------------------------------------------------------------
   set(hook_shape ${Python3_EXECUTABLE} ${hook_here}/hook_library_shape.py $<TARGET_FILE:vramd_preload>
