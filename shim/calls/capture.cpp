@@ -217,6 +217,30 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
   return ended(real<Entry::cuStreamEndCapture_ptsz>()(stream, graph), stream, true);
 }
+#if CUDA_VERSION >= 13020
+CUresult cuStreamBeginCaptureToCig(CUstream stream, CUstreamCigCaptureParams* parameters) {
+  return begun(real<Entry::cuStreamBeginCaptureToCig>()(stream, parameters), stream, false);
+}
+CUresult cuStreamBeginCaptureToCig_ptsz(CUstream stream, CUstreamCigCaptureParams* parameters) {
+  return begun(real<Entry::cuStreamBeginCaptureToCig_ptsz>()(stream, parameters), stream, true);
+}
+CUresult cuStreamEndCaptureToCig(CUstream stream) {
+  return ended(real<Entry::cuStreamEndCaptureToCig>()(stream), stream, false);
+}
+CUresult cuStreamEndCaptureToCig_ptsz(CUstream stream) {
+  return ended(real<Entry::cuStreamEndCaptureToCig_ptsz>()(stream), stream, true);
+}
+#endif
+#if CUDA_VERSION >= 13030
+CUresult cuStreamBeginRecaptureToGraph(CUstream stream, CUstreamCaptureMode mode, CUgraph graph,
+                                       CUgraphRecaptureCallback callback, void* data) {
+  return begun(real<Entry::cuStreamBeginRecaptureToGraph>()(stream, mode, graph, callback, data), stream, false);
+}
+CUresult cuStreamBeginRecaptureToGraph_ptsz(CUstream stream, CUstreamCaptureMode mode, CUgraph graph,
+                                            CUgraphRecaptureCallback callback, void* data) {
+  return begun(real<Entry::cuStreamBeginRecaptureToGraph_ptsz>()(stream, mode, graph, callback, data), stream, true);
+}
+#endif
 CUresult cuStreamDestroy(CUstream stream) { return destroyed(stream, real<Entry::cuStreamDestroy>()); }
 CUresult cuStreamDestroy_v2(CUstream stream) { return destroyed(stream, real<Entry::cuStreamDestroy_v2>()); }
 

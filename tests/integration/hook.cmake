@@ -120,6 +120,18 @@ if(TARGET vramd_preload)
   set_tests_properties(inert PROPERTIES LABELS integration TIMEOUT 180
     ENVIRONMENT "VRAMD_BUILD=${CMAKE_BINARY_DIR};VRAMD_NVCC=${VRAMD_NVCC};VRAMD_TEST_LOUD_LIBRARY=$<TARGET_FILE:loud_library>")
 
+  # --- other versions of the CUDA headers -------------------------------------------------------------------------------
+  foreach(part "" _all)
+    set(hook_headers_flag)
+    if(part)
+      set(hook_headers_flag --all)
+    endif()
+    add_test(NAME hook_headers${part} COMMAND ${Python3_EXECUTABLE} ${hook_here}/hook_headers.py ${CMAKE_CXX_COMPILER}
+             ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/headers ${hook_headers_flag})
+    set_tests_properties(hook_headers${part} PROPERTIES LABELS "integration$<$<BOOL:${part}>:;long>" TIMEOUT 600
+      SKIP_RETURN_CODE 77 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1 RESOURCE_LOCK cuda_headers)
+  endforeach()
+
   # --- the file ---------------------------------------------------------------------------------------------------------
   set(hook_shape ${Python3_EXECUTABLE} ${hook_here}/hook_library_shape.py $<TARGET_FILE:vramd_preload>
       ${CMAKE_BINARY_DIR}/generated/shim/hook/generated/entries.inc)
