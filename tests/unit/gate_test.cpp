@@ -18,6 +18,12 @@ using gate::Pass;
 
 namespace {
 
+#ifdef __SANITIZE_THREAD__
+constexpr int kThreads = 8, kClosings = 10;  // the sanitizer needs milliseconds for each thread that comes and goes
+#else
+constexpr int kThreads = 64, kClosings = 40;
+#endif
+
 Nanos in(std::int64_t millis) {
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC, &time);
@@ -96,8 +102,8 @@ TEST_CASE("gate: closed and drained, nobody submits; opened, all go on") {
   gate::prepare();
   if (refused) gate::detail::no_membarrier = true;
   CAPTURE(refused);
-  CHECK(disturbances(64, 40, [](Gpu& gpu) { gpu.submit(); }) == 0);
-  CHECK(disturbances(4, 40, [](Gpu& gpu) { gpu.submit_past_the_gate(); }) > 0);  // the test can see it
+  CHECK(disturbances(kThreads, kClosings, [](Gpu& gpu) { gpu.submit(); }) == 0);
+  CHECK(disturbances(4, kClosings, [](Gpu& gpu) { gpu.submit_past_the_gate(); }) > 0);  // the test can see it
   gate::prepare();
 }
 

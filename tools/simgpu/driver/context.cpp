@@ -59,6 +59,7 @@ CUresult Context::activate() {
   if (const CUresult result = control().charge_context(static_cast<int>(place_of(device)), settings().context_bytes))
     return result;
   fault_.store(CUDA_SUCCESS);
+  life_.fetch_add(1, std::memory_order_release);
   alive_.store(true, std::memory_order_release);
   return CUDA_SUCCESS;
 }
@@ -66,7 +67,11 @@ CUresult Context::activate() {
 void Context::deactivate() {
   abandon_captures_of(*this);
   for (const StreamRef& stream : streams()) stream->tail().wait();
-  alive_.store(false, std::memory_order_release);
+  {
+    const std::unique_lock none_submits(ending_);
+    alive_.store(false, std::memory_order_release);
+  }
+  for (const StreamRef& stream : streams()) stream->tail().wait();
   free_memory_of(*this);
   unload_modules_of(*this);
   registry<Stream>().remove_if([this](const Stream& stream) { return &stream.context == this; });

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -29,6 +30,11 @@ class Context {
   // The sticky error, or CUDA_SUCCESS.
   CUresult fault() const { return static_cast<CUresult>(fault_.load(std::memory_order_acquire)); }
   void set_fault(CUresult error);
+
+  // Which of its lives this is: counts activate().
+  std::uint64_t life() const { return life_.load(std::memory_order_acquire); }
+  // Held while something is submitted, so that the end of a life lets nothing in behind what it waits for.
+  std::shared_lock<std::shared_mutex> hold_alive() { return std::shared_lock(ending_); }
 
   // Charges the overhead and revives; OUT_OF_MEMORY when it doesn't fit.
   CUresult activate();
@@ -58,7 +64,9 @@ class Context {
  private:
   StreamRef default_stream_locked(StreamRef& stream, bool legacy);
 
+  std::shared_mutex ending_;
   std::atomic<bool> alive_{false};
+  std::atomic<std::uint64_t> life_{0};
   std::atomic<int> fault_{CUDA_SUCCESS};
   std::mutex streams_mutex_;
   std::vector<StreamRef> streams_;  // all of them

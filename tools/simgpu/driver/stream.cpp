@@ -39,6 +39,9 @@ class SignalsBlocked {
 
 }  // namespace
 
+Stream::Stream(Context& owner, unsigned stream_flags, int stream_priority, std::uint64_t stream_id)
+    : context(owner), life(owner.life()), flags(stream_flags), priority(stream_priority), id(stream_id) {}
+
 Point Stream::push(Operation operation) {
   operation.call_site = call_site;
   std::uint64_t sequence = 0;
@@ -130,6 +133,8 @@ CUresult resolve_stream(CUstream handle, StreamRef& stream) {
 CUresult submit(const StreamRef& stream, Operation operation, Point* point) {
   CUresult result = CUDA_SUCCESS;
   if (active_captures.load(std::memory_order_acquire) != 0 && capture_operation(*stream, operation, result)) return result;
+  const auto alive = stream->context.hold_alive();
+  if (!stream->context.alive() || stream->life != stream->context.life()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   // Read before the operation gets its own number: two submissions can't end up waiting for each other.
   std::vector<Point> order = stream->context.implicit_order(*stream);
   operation.after.insert(operation.after.end(), std::make_move_iterator(order.begin()), std::make_move_iterator(order.end()));

@@ -42,8 +42,7 @@ struct Operation {
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  Stream(Context& owner, unsigned stream_flags, int stream_priority, std::uint64_t stream_id)
-      : context(owner), flags(stream_flags), priority(stream_priority), id(stream_id) {}
+  Stream(Context& owner, unsigned stream_flags, int stream_priority, std::uint64_t stream_id);
 
   // Takes part in the legacy default stream's ordering.
   bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
@@ -63,6 +62,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool closing() const { return closing_.load(std::memory_order_acquire); }
 
   Context& context;
+  const std::uint64_t life;  // of the context; later ones have other streams
   const unsigned flags;
   const int priority;
   const std::uint64_t id;
