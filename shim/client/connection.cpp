@@ -16,15 +16,19 @@ namespace {
 // libc exports fstat() only since 2.33; older containers must be able to load us. Same structure on 64-bit Linux.
 int file_status(int fd, struct stat& status) { return static_cast<int>(::syscall(SYS_fstat, fd, &status)); }
 
-// Programs close(3), select() on small numbers and count descriptors: ours stay out of the way where there is room.
+// Programs close(3), select() on small numbers and count descriptors: ours stay out of the way where there is room. Never 0 to
+// 2, which are free in a program that was started without them: it would read, or print into, our socket. -1 if there is no
+// other.
 int move_up(int fd) {
-  for (const int lowest : {512, 100}) {
+  for (const int lowest : {512, 100, 3}) {
+    if (fd >= lowest) return fd;
     const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, lowest);
     if (moved < 0) continue;
     protocol::close_descriptor(fd);
     return moved;
   }
-  return fd;
+  protocol::close_descriptor(fd);
+  return -1;
 }
 
 }  // namespace
@@ -33,6 +37,7 @@ Result<protocol::HelloReply> Connection::open(const char* path, protocol::Hello 
   auto connected = protocol::connect_socket(path);
   if (!connected) return tl::unexpected(connected.error());
   const int fd = move_up(*connected);
+  if (fd < 0) return failure(ErrorCode::system, "no descriptor is free", EMFILE);
   struct stat status {};
   if (file_status(fd, status) != 0) {
     protocol::close_descriptor(fd);

@@ -1,5 +1,7 @@
 #include "shim/client/log.hpp"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -7,8 +9,17 @@
 
 namespace vramd::shim {
 namespace {
+
 int current_level = static_cast<int>(LogLevel::warn);
+
+// Whether a line can be written to stderr without harm. The program may never write there itself: a pipe that nobody reads any
+// more would end it by SIGPIPE, a full one would stop it for good.
+bool stderr_takes_a_line() {
+  pollfd item{STDERR_FILENO, POLLOUT, 0};
+  return ::syscall(SYS_poll, &item, 1, 0) == 1 && item.revents == POLLOUT;
 }
+
+}  // namespace
 
 void set_log_level(LogLevel level) { __atomic_store_n(&current_level, static_cast<int>(level), __ATOMIC_RELAXED); }
 
@@ -26,8 +37,10 @@ void log(LogLevel level, const char* format, ...) {
   va_end(arguments);
   if (more > 0) length += more < room ? more : room - 1;
   line[length++] = '\n';
+  const int saved = errno;
   // By number: libc's write() is a cancellation point. Nobody to tell when this fails: stderr may be closed.
-  (void)::syscall(SYS_write, STDERR_FILENO, line, length);
+  if (stderr_takes_a_line()) (void)::syscall(SYS_write, STDERR_FILENO, line, length);
+  errno = saved;
 }
 
 }  // namespace vramd::shim

@@ -1,16 +1,16 @@
 #include "shim/hook/libc.hpp"
 
 #include <atomic>
-#include <cstring>
 
 #include "shim/hook/loaded_object.hpp"
+#include "shim/hook/text.hpp"
 
 namespace vramd::shim::hook {
 namespace {
 
 bool defines_dlsym(const LoadedObject& object) {
   const char* soname = object.soname();
-  if (std::strcmp(soname, "libc.so.6") != 0 && std::strcmp(soname, "libdl.so.2") != 0) return false;
+  if (!same_text(soname, "libc.so.6") && !same_text(soname, "libdl.so.2")) return false;
   return object.function("dlsym") != nullptr;
 }
 
@@ -26,7 +26,8 @@ void take(Function*& target, void* found) {
 
 Libc find_libc() {
   Libc result{&find_nothing, &find_nothing_versioned, &open_nothing, &know_nothing};
-  const LoadedObject object = find_loaded(&defines_dlsym);
+  LoadedObject object = find_listed(&defines_dlsym);
+  if (!object) object = find_loaded(&defines_dlsym);
   if (!object) return result;
   take(result.dlsym, object.function("dlsym"));
   take(result.dlvsym, object.function("dlvsym"));

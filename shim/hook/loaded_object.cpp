@@ -1,6 +1,8 @@
 #include "shim/hook/loaded_object.hpp"
 
-#include <cstring>
+#include <sys/auxv.h>
+
+#include "shim/hook/text.hpp"
 
 extern "C" [[gnu::visibility("hidden")]] const ElfW(Ehdr) __ehdr_start;  // set by the linker: where we are loaded ourselves
 
@@ -13,13 +15,6 @@ std::uint32_t gnu_hash_of(const char* name) {
   std::uint32_t hash = 5381;
   for (; *name != '\0'; ++name) hash = hash * 33 + static_cast<unsigned char>(*name);
   return hash;
-}
-
-bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
-
-const char* file_name_of(const char* path) {
-  const char* slash = std::strrchr(path, '/');
-  return slash == nullptr ? path : slash + 1;
 }
 
 bool is_ourselves(const LoadedObject& object) { return object.base() == reinterpret_cast<ElfW(Addr)>(&__ehdr_start); }
@@ -89,11 +84,35 @@ void* LoadedObject::function(const char* name) const {
     const ElfW(Sym)& symbol = symbols_[i];
     const bool is_default = versions_ == nullptr || (versions_[i] & kHiddenVersion) == 0;
     if ((link | 1U) == (hash | 1U) && is_default && symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
-        std::strcmp(strings_ + symbol.st_name, name) == 0) {
+        same_text(strings_ + symbol.st_name, name)) {
       return reinterpret_cast<void*>(base_ + symbol.st_value);
     }
     if ((link & 1U) != 0) return nullptr;  // the last of its chain
   }
+}
+
+// From the main program's headers, which the kernel tells of, to the loader's list, as a debugger gets there.
+LoadedObject find_listed(bool (*matches)(const LoadedObject& object)) {
+  const auto* headers = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
+  const std::size_t count = headers == nullptr ? 0 : getauxval(AT_PHNUM);
+  const ElfW(Phdr)* dynamic = nullptr;
+  const ElfW(Phdr)* own = nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (headers[i].p_type == PT_DYNAMIC) dynamic = &headers[i];
+    if (headers[i].p_type == PT_PHDR) own = &headers[i];
+  }
+  if (dynamic == nullptr || own == nullptr) return {};
+  const ElfW(Addr) base = reinterpret_cast<ElfW(Addr)>(headers) - own->p_vaddr;
+  const r_debug* known = nullptr;
+  for (const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(base + dynamic->p_vaddr); entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_DEBUG) known = reinterpret_cast<const r_debug*>(entry->d_un.d_ptr);
+  }
+  for (const link_map* map = known == nullptr ? nullptr : known->r_map; map != nullptr; map = map->l_next) {
+    if (map->l_ld == nullptr) continue;
+    const LoadedObject object(map->l_addr, map->l_ld, map->l_name);
+    if (matches(object)) return object;
+  }
+  return {};
 }
 
 LoadedObject find_loaded(bool (*matches)(const LoadedObject& object)) {

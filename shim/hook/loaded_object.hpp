@@ -40,6 +40,10 @@ class LoadedObject {
 // The first loaded object of our namespace for which `matches` holds; an empty one if there is none.
 LoadedObject find_loaded(bool (*matches)(const LoadedObject& object));
 
+// The same without a function of the C library that others take over: dl_iterate_phdr() is one. Takes no lock, so it is for
+// what was loaded with the program. Nothing where the main program has no DT_DEBUG.
+LoadedObject find_listed(bool (*matches)(const LoadedObject& object));
+
 // Whether the object is a NVIDIA driver library by SONAME or file name: libcuda.so, libcuda.so.1,
 // libcuda.so.580.65.06 ... False for ourselves, even where we are installed under that name.
 bool is_driver_library(const LoadedObject& object);

@@ -1,5 +1,6 @@
 // The driver's exported functions, generated from the headers.
 #include <cuda.h>
+#include <cxxabi.h>
 
 #include "impl.hpp"
 #include "tools/simgpu/driver/calls.hpp"
@@ -12,6 +13,8 @@
   if (!simgpu::enter_call(index, simgpu::traits, __builtin_return_address(0), result_)) return result_; \
   try {                                                                                                 \
     result_ = simgpu::expression;                                                                       \
+  } catch (const abi::__forced_unwind&) {                                                               \
+    throw;                                                                                              \
   } catch (...) {                                                                                       \
     result_ = CUDA_ERROR_OPERATING_SYSTEM;                                                              \
   }                                                                                                     \

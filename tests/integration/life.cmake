@@ -1,0 +1,36 @@
+# How processes live, under the preloaded shim: one program that does it all, by what it is told, and process_life.py that runs it.
+if(TARGET vramd_preload AND TARGET simgpu_libcuda)
+  set(life_here ${CMAKE_SOURCE_DIR}/tests/integration)
+  set(life_jobs ${life_here}/life_work.c ${life_here}/life_worker.c ${life_here}/life_process.c ${life_here}/life_threads.c
+                ${life_here}/life_signals.c ${life_here}/life_exits.c ${life_here}/life_descriptors.c ${life_here}/life_limits.c)
+  add_library(life_settings INTERFACE)
+  target_link_libraries(life_settings INTERFACE vramd_options vramd_cuda Threads::Threads ${CMAKE_DL_LIBS})
+  add_library(life_plugin MODULE ${life_here}/life_plugin.c ${life_here}/life_work.c)
+  add_library(life_malloc MODULE ${life_here}/life_malloc.c)
+  target_compile_options(life_malloc PRIVATE -fno-builtin)
+  add_executable(life_worker ${life_jobs})
+  set(life_programs life_worker)
+  if(CMAKE_C_COMPILER_ID STREQUAL GNU)  # whose sanitizers are libraries, to be named before others in LD_PRELOAD
+    foreach(sanitizer address thread)
+      add_executable(life_worker_${sanitizer} ${life_jobs})
+      target_compile_options(life_worker_${sanitizer} PRIVATE -fsanitize=${sanitizer})
+      target_link_options(life_worker_${sanitizer} PRIVATE -fsanitize=${sanitizer})
+      list(APPEND life_programs life_worker_${sanitizer})
+    endforeach()
+  endif()
+  add_executable(life_static ${life_here}/life_static.c)
+  target_link_options(life_static PRIVATE -static)
+  foreach(target life_plugin life_malloc ${life_programs})
+    target_link_libraries(${target} PRIVATE life_settings)
+  endforeach()
+  set_target_properties(life_plugin life_malloc life_static ${life_programs} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_dependencies(life_worker vramd_preload simgpu_libcuda)
+
+  # Two halves, which may run beside each other.
+  foreach(half programs surroundings)
+    add_test(NAME process_life_${half} COMMAND ${Python3_EXECUTABLE} ${life_here}/process_life.py --${half})
+    set_tests_properties(process_life_${half} PROPERTIES LABELS integration TIMEOUT 180
+      ENVIRONMENT "VRAMD_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
+endif()

@@ -1,0 +1,40 @@
+/* life_worker JOB [ARGUMENT...]: a program that lives in one of many ways; see process_life.py. */
+#include <string.h>
+#include <unistd.h>
+
+#include "life.h"
+
+/* work [THREADS [ROUNDS [STACK]]] */
+static int work(int argc, char** argv) {
+  start_driver(0);
+  say("sum %lu", run_threads(argument(argc, argv, 0, 2), argument(argc, argv, 1, 30), (size_t)argument(argc, argv, 2, 0)));
+  return 0;
+}
+
+/* hold MIB [DEVICE]: holds a block while its input lasts, and works after each line of it. */
+static int hold(int argc, char** argv) {
+  const size_t size = (size_t)argument(argc, argv, 0, 8) << 20;
+  start_driver(argument(argc, argv, 1, 0));
+  const CUdeviceptr block = take(size, 5);
+  say("holding");
+  for (char c; read(0, &c, 1) == 1;) {
+    const CUdeviceptr another = take(size, 6);
+    say("sum %lu", use_memory(1) + use_memory(4));
+    give(another, size, 6);
+  }
+  give(block, size, 5);
+  say("done");
+  return 0;
+}
+
+static const struct job common_jobs[] = {{"work", work}, {"hold", hold}, {NULL, NULL}};
+
+int main(int argc, char** argv) {
+  const struct job* const lists[] = {common_jobs, process_jobs,    thread_jobs, signal_jobs,
+                                     exit_jobs,   descriptor_jobs, limit_jobs};
+  if (argc < 2) fail("a job's name is given");
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; ++i)
+    for (const struct job* job = lists[i]; job->name != NULL; ++job)
+      if (strcmp(job->name, argv[1]) == 0) return job->run(argc - 2, argv + 2);
+  fail("this job is known");
+}
