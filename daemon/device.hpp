@@ -61,6 +61,9 @@ class Device {
   void refresh(std::function<void()> done = {});
   Bytes free() const { return free_; }
   Bytes stranded() const;
+  void unstrand(Bytes held) {
+    if (stranded_) stranded_->unstrand(held);
+  }
   const chunks::Pool& pool() const { return pool_; }
   std::size_t cached_fds() const { return fds_.size(); }
 

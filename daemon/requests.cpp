@@ -180,7 +180,12 @@ Verdict Broker::on_charge(Session& session, const protocol::Charge& message) {
     return kKeep;
   }
   const Status refusal = message.bytes > 0 ? Status::over_limit : Status::malformed;
-  const bool is_fact = message.kind == protocol::ChargeKind::native;
+  const bool is_fact = message.kind == protocol::ChargeKind::native || message.kind == protocol::ChargeKind::kept;
+  if (message.kind == protocol::ChargeKind::kept && message.bytes > 0) {
+    log::info(text("session ", static_cast<std::uint64_t>(id), ": comes with ",
+                   mebibytes({static_cast<std::uint64_t>(message.bytes)}), " MiB of GPU ", message.device, " from before"));
+    device->unstrand({static_cast<std::uint64_t>(message.bytes)});
+  }
   device->charge(id, message.bytes, is_fact, [=](bool accepted) { answer(accepted ? Status::ok : refusal); });
   return kKeep;
 }

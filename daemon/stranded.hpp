@@ -24,6 +24,9 @@ class Stranded {
     bytes_ = std::min(bytes_, saturating_sub(total_, sum));
     last_ = sum;
   }
+  // A process whose session had ended came back and holds so many bytes: they are its own again, no matter how many of them
+  // were stranded.
+  void unstrand(Bytes held) { bytes_ = saturating_sub(bytes_, held); }
   Bytes bytes() const { return bytes_; }
 
  private:

@@ -60,6 +60,8 @@ enum class ChargeKind : std::uint32_t {
   local_chunk = 1,  // a chunk that it is about to create: refused above the limit
   native = 2,       // what the driver has given it already: entered whatever the limit says
   question = 3,     // nothing yet: whether the limit allows a request of this size. Refusals are counted and logged
+  kept = 4,         // chunks of an earlier connection, of this daemon or of one before it, and what else it held then: entered
+                    // whatever the limit says
 };
 
 // Set in GrantReply::flags when the chunk was never leased before: its bytes are the driver's, not another session's.

@@ -20,6 +20,7 @@ struct Chunk {
   CUmemGenericAllocationHandle handle = 0;
   ChunkId id{};  // 0 = created by this process itself
   Bytes size;
+  std::uint32_t lender = 0;  // which of the process's connections to daemons the id belongs to
 };
 
 // Where a heap gets its chunks from. Its functions may block on the driver or on the daemon, are called without any lock

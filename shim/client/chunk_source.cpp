@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "allocator/base/clock.hpp"
 #include "shim/client/log.hpp"
 
 namespace vramd::shim {
@@ -64,19 +65,20 @@ CUmemAllocationProp local_properties(int device) {
 }  // namespace
 
 Mode ChunkSourceOfProcess::introduce(int device_count) {
-  if (device_count > kMaxDevices) device_count = kMaxDevices;
-  auto hello = protocol::make<protocol::Hello>(0);
-  hello.mode = settings_.mode;
-  hello.priority = settings_.priority;
-  hello.limit_bytes = settings_.limit_percent > 0 ? 0 : settings_.limit.value;
-  memcpy(hello.job, settings_.job, sizeof hello.job);
-  hello.job[sizeof hello.job - 1] = '\0';
-  (void)driver_.driver_get_version(&hello.driver_version);
-  hello.device_count = static_cast<std::uint32_t>(device_count);
-  for (int i = 0; i < device_count; ++i) {
+  device_count_ = device_count < kMaxDevices ? device_count : kMaxDevices;
+  MutexLock lock(daemon_mutex_);
+  hello_ = protocol::make<protocol::Hello>(0);
+  hello_.mode = settings_.mode;
+  hello_.priority = settings_.priority;
+  hello_.limit_bytes = settings_.limit_percent > 0 ? 0 : settings_.limit.value;
+  memcpy(hello_.job, settings_.job, sizeof hello_.job);
+  hello_.job[sizeof hello_.job - 1] = '\0';
+  (void)driver_.driver_get_version(&hello_.driver_version);
+  hello_.device_count = static_cast<std::uint32_t>(device_count_);
+  for (int i = 0; i < device_count_; ++i) {
     CUuuid uuid{};
     (void)driver_.device_get_uuid(&uuid, i);
-    memcpy(hello.devices[i].bytes, uuid.bytes, sizeof uuid.bytes);
+    memcpy(hello_.devices[i].bytes, uuid.bytes, sizeof uuid.bytes);
     std::size_t total = 0;
     (void)driver_.device_total_mem(&total, i);
     devices_[i].total = total;
@@ -84,42 +86,96 @@ Mode ChunkSourceOfProcess::introduce(int device_count) {
     if (wish > Bytes{0}) devices_[i].limit = devices_[i].environment_limit = wish.value;
   }
 
-  auto reply = connection_.open(settings_.socket, hello);
+  const auto reply = connect(Connection::kDeadline);
   const Status status = reply ? reply->header.status : Status::ok;
-  if (reply && (status == Status::ok || status == Status::too_many)) {
-    for (int i = 0; i < device_count; ++i) {
-      if (reply->devices[i].index == UINT32_MAX) continue;
-      devices_[i].limit = smaller(devices_[i].environment_limit, reply->limit_bytes[i]);
-    }
-  }
-  if (!reply || status != Status::ok) {
-    Mode mode = settings_.mode == Mode::unset ? Mode::pool : settings_.mode;
-    if (status == Status::too_many) mode = reply->mode;
-    log(LogLevel::info, "mode %s, source local: %s (%s)", name_of(mode), reply ? reason(status) : reason(reply.error()),
+  if (reply && status == Status::ok) {
+    log(LogLevel::info, "mode %s, session %llu at %s", name_of(reply->mode), static_cast<unsigned long long>(reply->session),
         settings_.socket);
-    return mode;
+    return reply->mode;
   }
-  for (int i = 0; i < device_count; ++i) {
-    Device& device = devices_[i];
-    device.daemon_index = reply->devices[i].index;
-    if (device.daemon_index == UINT32_MAX) {
-      log(LogLevel::info, "device %d: source local, the daemon does not know this device", i);
-      continue;
-    }
-    device.source = reply->devices[i].source == protocol::Source::daemon ? protocol::Source::daemon : protocol::Source::local;
-    log(LogLevel::info, "device %d: source %s", i, name_of(reply->devices[i].source));
-  }
-  log(LogLevel::info, "mode %s, session %llu at %s", name_of(reply->mode), static_cast<unsigned long long>(reply->session),
+  Mode mode = settings_.mode == Mode::unset ? Mode::pool : settings_.mode;
+  if (status == Status::too_many) mode = reply->mode;
+  log(LogLevel::info, "mode %s, source local: %s (%s)", name_of(mode), reply ? reason(status) : reason(reply.error()),
       settings_.socket);
-  return reply->mode;
+  return mode;
+}
+
+// Says hello and takes over what the daemon answers: limits, and what it does for each device.
+Result<protocol::HelloReply> ChunkSourceOfProcess::connect(Nanos deadline) {
+  auto reply = connection_.open(settings_.socket, hello_, deadline);
+  const Nanos now = MonotonicClock{}.now();
+  next_attempt_ = now + pause_;
+  const Status status = reply ? reply->header.status : Status::ok;
+  if (!reply || (status != Status::ok && status != Status::too_many)) return reply;
+  for (int i = 0; i < device_count_; ++i) {
+    Device& device = devices_[i];
+    const protocol::DeviceEntry& entry = reply->devices[i];
+    if (entry.index != UINT32_MAX)
+      __atomic_store_n(&device.limit, smaller(device.environment_limit, reply->limit_bytes[i]), __ATOMIC_RELAXED);
+    device.daemon_index = entry.source == protocol::Source::none ? UINT32_MAX : entry.index;
+    device.source = entry.source == protocol::Source::daemon ? protocol::Source::daemon : protocol::Source::local;
+    if (status != Status::ok) continue;
+    if (entry.index == UINT32_MAX)
+      log(LogLevel::info, "device %d: source local, the daemon does not know this device", i);
+    else
+      log(LogLevel::info, "device %d: source %s", i, name_of(entry.source));
+  }
+  if (status != Status::ok) return reply;
+  connected_at_ = now;
+  ++lender_;
+  enter_all_that_is_held();
+  return reply;
+}
+
+// A daemon that we come to with memory: from before it started, or from a connection that was lost.
+void ChunkSourceOfProcess::enter_all_that_is_held() {
+  for (int i = 0; i < device_count_; ++i) {
+    Device& device = devices_[i];
+    device.outside += std::exchange(device.leased, 0);
+    if (device.outside != 0) (void)charge(device, protocol::ChargeKind::kept, static_cast<std::int64_t>(device.outside));
+  }
+}
+
+Nanos ChunkSourceOfProcess::longer(Nanos pause) const {
+  const Nanos doubled{pause.value * 2};
+  return doubled < pauses_.longest ? doubled : pauses_.longest;
+}
+
+void ChunkSourceOfProcess::note_loss() {
+  const Nanos now = MonotonicClock{}.now();
+  // One that was lost soon after it was found will be again.
+  pause_ = now - connected_at_ > pause_ ? pauses_.first : longer(pause_);
+  next_attempt_ = now + pause_;
+  log(told_of_loss_ ? LogLevel::info : LogLevel::warn,
+      "the daemon is gone; this process goes on with memory of its own (source local)");
+  told_of_loss_ = true;
+}
+
+void ChunkSourceOfProcess::reach_daemon() {
+  if (connection_.connected() || left_ || MonotonicClock{}.now() < next_attempt_) return;
+  pause_ = longer(pause_);
+  const auto reply = connect(kRetryDeadline);
+  if (!reply || reply->header.status != Status::ok) return;
+  log(LogLevel::info, "the daemon is there: session %llu at %s", static_cast<unsigned long long>(reply->session),
+      settings_.socket);
+}
+
+ChunkSourceOfProcess::Reach ChunkSourceOfProcess::reach(int device) {
+  MutexLock lock(daemon_mutex_);
+  reach_daemon();
+  const bool known = known_to_daemon(devices_[device]);
+  return {known, known && devices_[device].source == protocol::Source::daemon};
 }
 
 bool ChunkSourceOfProcess::ask_daemon(int device, protocol::MemoryInfoReply& info) {
-  if (!known_to_daemon(device)) return false;
+  MutexLock lock(daemon_mutex_);
+  reach_daemon();
   Device& d = devices_[device];
+  if (!known_to_daemon(d)) return false;
   auto request = protocol::make<protocol::MemoryInfo>(0);
   request.device = d.daemon_index;
   auto reply = connection_.call<protocol::MemoryInfoReply>(request);
+  if (!reply) note_loss();
   if (!reply || reply->header.status != Status::ok) return false;
   info = *reply;
   __atomic_store_n(&d.limit, smaller(d.environment_limit, info.limit_bytes), __ATOMIC_RELAXED);
@@ -133,7 +189,10 @@ bool ChunkSourceOfProcess::out_of_reach(int device, Bytes size) {
   protocol::MemoryInfoReply info;
   (void)ask_daemon(device, info);
   if (size.value <= load(d.limit)) return false;
-  (void)charge(device, protocol::ChargeKind::question, static_cast<std::int64_t>(size.value));
+  {
+    MutexLock lock(daemon_mutex_);
+    (void)charge(devices_[device], protocol::ChargeKind::question, static_cast<std::int64_t>(size.value));
+  }
   tell_of_limit(device, size);
   return true;
 }
@@ -158,16 +217,14 @@ bool ChunkSourceOfProcess::within_bound(Device& device, Bytes size, std::uint64_
 
 Result<Chunk> ChunkSourceOfProcess::acquire(int device, Bytes size) {
   Device& d = devices_[device];
+  const bool lends = reach(device).lends;
   // The daemon checks its own limit, which may have changed; here only the environment's wish counts while it is there.
-  if (!within_bound(d, size, from_daemon(device) ? d.environment_limit : load(d.limit))) {
+  if (!within_bound(d, size, lends ? d.environment_limit : load(d.limit))) {
     tell_of_limit(device, size);
     return failure(ErrorCode::over_limit, "limit of the session");
   }
-  auto chunk = from_daemon(device) ? acquire_from_daemon(device, size) : acquire_local(device, size);
-  if (!chunk && chunk.error().code == ErrorCode::disconnected) {
-    log(LogLevel::warn, "the daemon is gone; this process goes on with memory of its own (source local)");
-    chunk = acquire_local(device, size);
-  }
+  auto chunk = lends ? acquire_from_daemon(device, size) : acquire_local(device, size);
+  if (!chunk && chunk.error().code == ErrorCode::disconnected) chunk = acquire_local(device, size);
   if (chunk) return chunk;
   if (chunk.error().code == ErrorCode::over_limit) tell_of_limit(device, size);
   subtract(d.held, size.value);
@@ -181,22 +238,38 @@ Bytes ChunkSourceOfProcess::available(int device) {
   return {driver_.mem_get_info(&free, &total) == CUDA_SUCCESS ? free : 0};
 }
 
-Result<Chunk> ChunkSourceOfProcess::acquire_from_daemon(int device, Bytes size) {
+Result<protocol::GrantReply> ChunkSourceOfProcess::ask_for_chunk(int device, Bytes size, Chunk& chunk, int& fd) {
+  MutexLock lock(daemon_mutex_);
+  Device& d = devices_[device];
+  if (!connection_.connected()) return failure(ErrorCode::disconnected, "no daemon");  // lost since we looked
   auto request = protocol::make<protocol::Grant>(0);
-  request.device = devices_[device].daemon_index;
+  request.device = d.daemon_index;
   request.bytes = size.value;
-  int fd = -1;
   auto reply = connection_.call<protocol::GrantReply>(request, &fd);
-  if (!reply) return failure(ErrorCode::disconnected, reply.error().what);  // whatever it was, the connection is over
+  if (!reply) {
+    note_loss();
+    return failure(ErrorCode::disconnected, reply.error().what);
+  }
+  if (reply->header.status == Status::ok) {
+    chunk.id = ChunkId{reply->chunk};
+    chunk.size = {reply->bytes};
+    chunk.lender = lender_;
+    d.leased += reply->bytes;
+  }
+  return reply;
+}
+
+Result<Chunk> ChunkSourceOfProcess::acquire_from_daemon(int device, Bytes size) {
+  Chunk chunk;
+  int fd = -1;
+  const auto reply = ask_for_chunk(device, size, chunk, fd);
+  if (!reply) return tl::unexpected(reply.error());
   switch (reply->header.status) {
     case Status::ok: break;
     case Status::out_of_memory: return failure(ErrorCode::out_of_memory, "the daemon's pool");
     case Status::over_limit: return failure(ErrorCode::over_limit, "limit of the policy");
     default: return failure(ErrorCode::protocol, "grant refused", static_cast<int>(reply->header.status));
   }
-  Chunk chunk;
-  chunk.id = ChunkId{reply->chunk};
-  chunk.size = {reply->bytes};
   Result<void> imported = failure(ErrorCode::protocol, "grant without a descriptor");
   if (fd >= 0) {
     imported =
@@ -208,28 +281,28 @@ Result<Chunk> ChunkSourceOfProcess::acquire_from_daemon(int device, Bytes size) 
   if (!imported || chunk.size != size) {
     // Given back without having been acknowledged: the daemon lends it to nobody else.
     if (imported) (void)driver_.mem_release(chunk.handle);
-    auto back = protocol::make<protocol::GiveBack>(0);
-    back.count = 1;
-    back.chunks[0] = reply->chunk;
-    connection_.post(back);
+    account_returned(device, &chunk, 1);
     return imported ? failure(ErrorCode::protocol, "grant of another size") : tl::unexpected(imported.error());
   }
-  auto received = protocol::make<protocol::Acknowledge>(0);
-  received.chunk = reply->chunk;
-  connection_.post(received);
+  {
+    MutexLock lock(daemon_mutex_);
+    auto received = protocol::make<protocol::Acknowledge>(0);
+    received.chunk = reply->chunk;
+    if (chunk.lender == lender_) tell(received);
+  }
   add(counters_.granted, 1);
   if ((reply->flags & protocol::kGrantFresh) == 0) add(counters_.recycled, 1);
   return chunk;
 }
 
 Result<Chunk> ChunkSourceOfProcess::acquire_local(int device, Bytes size) {
-  if (auto allowed = charge(device, protocol::ChargeKind::local_chunk, static_cast<std::int64_t>(size.value)); !allowed)
+  if (auto allowed = account(device, protocol::ChargeKind::local_chunk, static_cast<std::int64_t>(size.value)); !allowed)
     return tl::unexpected(allowed.error());
   Chunk chunk;
   chunk.size = size;
   const CUmemAllocationProp properties = local_properties(device);
   if (auto created = check(driver_.mem_create(&chunk.handle, size.value, &properties, 0), "cuMemCreate"); !created) {
-    (void)charge(device, protocol::ChargeKind::local_chunk, -static_cast<std::int64_t>(size.value));
+    (void)account(device, protocol::ChargeKind::local_chunk, -static_cast<std::int64_t>(size.value));
     return tl::unexpected(created.error());
   }
   add(counters_.created, 1);
@@ -248,39 +321,55 @@ void ChunkSourceOfProcess::give_back(int device, const Chunk* chunks, std::size_
       continue;
     }
     add(counters_.returned, 1);
-    if (chunk.id == ChunkId{}) {
-      (void)charge(device, protocol::ChargeKind::local_chunk, -static_cast<std::int64_t>(chunk.size.value));
-    } else {
-      released[waiting++] = chunk;
-      if (waiting == protocol::kMaxChunksPerMessage) give_back_to_daemon(released, std::exchange(waiting, 0));
-    }
+    released[waiting++] = chunk;
+    if (waiting == protocol::kMaxChunksPerMessage) account_returned(device, released, std::exchange(waiting, 0));
     subtract(devices_[device].held, chunk.size.value);
   }
-  if (waiting != 0) give_back_to_daemon(released, waiting);
+  if (waiting != 0) account_returned(device, released, waiting);
 }
 
-void ChunkSourceOfProcess::give_back_to_daemon(const Chunk* chunks, std::size_t count) {
+void ChunkSourceOfProcess::account_returned(int device, const Chunk* chunks, std::size_t count) {
+  MutexLock lock(daemon_mutex_);
+  Device& d = devices_[device];
   auto back = protocol::make<protocol::GiveBack>(0);
-  back.count = static_cast<std::uint32_t>(count);
-  for (std::size_t i = 0; i < count; ++i) back.chunks[i] = static_cast<std::uint64_t>(chunks[i].id);
-  connection_.post(back);
+  std::uint64_t leased = 0, outside = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_lease = chunks[i].id != ChunkId{} && chunks[i].lender == lender_;
+    (is_lease ? leased : outside) += chunks[i].size.value;
+    if (is_lease) back.chunks[back.count++] = static_cast<std::uint64_t>(chunks[i].id);
+  }
+  d.leased -= leased;
+  if (back.count != 0) tell(back);
+  if (outside == 0) return;
+  (void)charge(d, protocol::ChargeKind::local_chunk, -static_cast<std::int64_t>(outside));
+  d.outside -= outside;
 }
 
-Result<void> ChunkSourceOfProcess::charge(int device, protocol::ChargeKind kind, std::int64_t bytes) {
+Result<void> ChunkSourceOfProcess::charge(Device& device, protocol::ChargeKind kind, std::int64_t bytes) {
   if (!known_to_daemon(device)) return {};
   auto request = protocol::make<protocol::Charge>(0);
-  request.device = devices_[device].daemon_index;
+  request.device = device.daemon_index;
   request.kind = kind;
   request.bytes = bytes;
   auto reply = connection_.call<protocol::ChargeReply>(request);
-  if (!reply || reply->header.status == Status::ok) return {};  // without a daemon nobody keeps the account
+  if (!reply) note_loss();
+  if (!reply || reply->header.status != Status::over_limit) return {};  // without a daemon nobody keeps the account
   return failure(ErrorCode::over_limit, "limit of the policy");
+}
+
+Result<void> ChunkSourceOfProcess::account(int device, protocol::ChargeKind kind, std::int64_t bytes) {
+  MutexLock lock(daemon_mutex_);
+  reach_daemon();
+  Device& d = devices_[device];
+  if (auto allowed = charge(d, kind, bytes); !allowed) return allowed;
+  d.outside += static_cast<std::uint64_t>(bytes);
+  return {};
 }
 
 bool ChunkSourceOfProcess::enter_native(int device, Bytes size) {
   Device& d = devices_[device];
-  if (within_bound(d, size, known_to_daemon(device) ? d.environment_limit : load(d.limit))) {
-    if (charge(device, protocol::ChargeKind::local_chunk, static_cast<std::int64_t>(size.value))) return true;
+  if (within_bound(d, size, reach(device).known ? d.environment_limit : load(d.limit))) {
+    if (account(device, protocol::ChargeKind::local_chunk, static_cast<std::int64_t>(size.value))) return true;
     subtract(d.held, size.value);
   }
   tell_of_limit(device, size);
@@ -289,12 +378,12 @@ bool ChunkSourceOfProcess::enter_native(int device, Bytes size) {
 
 void ChunkSourceOfProcess::note_native(int device, Bytes size) {
   add(devices_[device].held, size.value);
-  (void)charge(device, protocol::ChargeKind::native, static_cast<std::int64_t>(size.value));
+  (void)account(device, protocol::ChargeKind::native, static_cast<std::int64_t>(size.value));
 }
 
 void ChunkSourceOfProcess::leave_native(int device, Bytes size) {
   subtract(devices_[device].held, size.value);
-  (void)charge(device, protocol::ChargeKind::native, -static_cast<std::int64_t>(size.value));
+  (void)account(device, protocol::ChargeKind::native, -static_cast<std::int64_t>(size.value));
 }
 
 void ChunkSourceOfProcess::memory_info(int device, Bytes reusable, Bytes& device_free, Bytes& device_total) {
@@ -313,6 +402,8 @@ void ChunkSourceOfProcess::goodbye() {
   // Counted before a chunk is asked for: a thread that is just growing its heap is seen here.
   for (const Device& device : devices_)
     if (load(device.held) != 0) return;
+  MutexLock lock(daemon_mutex_);
+  left_ = true;
   connection_.post_last(protocol::make<protocol::Goodbye>(0));
 }
 

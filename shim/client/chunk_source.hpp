@@ -1,7 +1,10 @@
 // Where this process's heaps get their chunks: from the daemon while there is one and it serves the device, else from the
-// driver directly ("local"). Limits hold in both cases. Thread-safe; no lock is held across a driver call.
+// driver directly ("local"). Limits hold in both cases. A daemon that is lost, or was never there, is looked for again while
+// the process asks for memory, with pauses that grow; what the process holds by then is entered in that daemon's ledger.
+// Thread-safe; no lock is held across a driver call.
 #pragma once
 
+#include "allocator/base/mutex.hpp"
 #include "allocator/driver/driver.hpp"
 #include "allocator/vmm/chunk.hpp"
 #include "shim/client/connection.hpp"
@@ -21,9 +24,17 @@ struct SourceCounters {
 
 class ChunkSourceOfProcess {
  public:
-  ChunkSourceOfProcess(const Driver& driver, const Settings& settings) : driver_(driver), settings_(settings) {}
+  // Between two attempts to reach a daemon.
+  struct Pauses {
+    Nanos first, longest;
+  };
+
+  ChunkSourceOfProcess(const Driver& driver, const Settings& settings, Pauses pauses = {seconds(1), seconds(60)})
+      : driver_(driver), settings_(settings), pauses_(pauses), pause_(pauses.first) {}
   ChunkSourceOfProcess(const ChunkSourceOfProcess&) = delete;
   ChunkSourceOfProcess& operator=(const ChunkSourceOfProcess&) = delete;
+
+  static constexpr Nanos kRetryDeadline = milliseconds(200);  // of an attempt to reach a daemon after the first
 
   // Introduces the process to the daemon, once, before the first acquire(). Returns the mode to work in: the daemon's
   // answer, or without a daemon the environment's wish (default: pool). Logs which source each device has and why.
@@ -51,7 +62,7 @@ class ChunkSourceOfProcess {
   // daemon again before it says so for the limit's sake, since the policy may have changed.
   bool out_of_reach(int device, Bytes size);
 
-  // Leaves the daemon if every chunk has been given back. What is acquired from then on is local.
+  // Leaves the daemon for good if every chunk has been given back. What is acquired from then on is local.
   void goodbye();
 
   SourceCounters counters() const;
@@ -62,16 +73,41 @@ class ChunkSourceOfProcess {
     std::uint64_t total = 0;           // bytes of the device
     std::uint64_t held = 0;            // bytes from acquire() and enter_native() that are out
     std::uint64_t environment_limit = UINT64_MAX;
+    // Guarded by daemon_mutex_:
     std::uint32_t daemon_index = UINT32_MAX;
     protocol::Source source = protocol::Source::local;
+    std::uint64_t leased = 0;   // bytes of `held` that the connected daemon has lent
+    std::uint64_t outside = 0;  // bytes of `held` that it has only heard of by charges, or will at the next connection
   };
 
-  bool from_daemon(int device) const { return devices_[device].source == protocol::Source::daemon && connection_.connected(); }
-  bool known_to_daemon(int device) const { return devices_[device].daemon_index != UINT32_MAX && connection_.connected(); }
+  // What the daemon may do for a device now, after an attempt to reach one if that is due.
+  struct Reach {
+    bool known, lends;
+  };
+  Reach reach(int device);
+
+  // These are called with daemon_mutex_ held.
+  void reach_daemon();
+  Result<protocol::HelloReply> connect(Nanos deadline);
+  void enter_all_that_is_held();
+  void note_loss();
+  Nanos longer(Nanos pause) const;
+  template <class Message>
+  void tell(const Message& message) {
+    if (!connection_.connected()) return;
+    connection_.post(message);
+    if (!connection_.connected()) note_loss();
+  }
+  bool known_to_daemon(const Device& device) const { return device.daemon_index != UINT32_MAX && connection_.connected(); }
+  Result<void> charge(Device& device, protocol::ChargeKind kind, std::int64_t bytes);
+
   Result<Chunk> acquire_from_daemon(int device, Bytes size);
+  Result<protocol::GrantReply> ask_for_chunk(int device, Bytes size, Chunk& chunk, int& fd);
   Result<Chunk> acquire_local(int device, Bytes size);
-  Result<void> charge(int device, protocol::ChargeKind kind, std::int64_t bytes);
-  void give_back_to_daemon(const Chunk* chunks, std::size_t count);
+  // Charges and, when that is allowed, remembers the bytes as held outside the daemon's leases.
+  Result<void> account(int device, protocol::ChargeKind kind, std::int64_t bytes);
+  // Tells the daemon of chunks whose handles are released: at most kMaxChunksPerMessage.
+  void account_returned(int device, const Chunk* chunks, std::size_t count);
   bool within_bound(Device& device, Bytes size, std::uint64_t bound);
   void tell_of_limit(int device, Bytes size);
   // Asks the daemon for its view of the device and remembers the limit. False without a daemon that knows the device.
@@ -79,10 +115,17 @@ class ChunkSourceOfProcess {
 
   const Driver& driver_;
   const Settings& settings_;
-  Connection connection_;
+  const Pauses pauses_;
   Device devices_[kMaxDevices];
+  int device_count_ = 0;
+  Mutex daemon_mutex_;  // guards what follows: the daemon is asked by one thread at a time
+  Connection connection_;
+  protocol::Hello hello_{};
+  std::uint32_t lender_ = 0;  // counts connections: chunks of earlier ones are not this daemon's leases
+  bool left_ = false;         // goodbye() was said
+  Nanos connected_at_{}, next_attempt_{}, pause_;
   SourceCounters counters_;
-  bool told_of_limit_ = false;
+  bool told_of_limit_ = false, told_of_loss_ = false;
 };
 
 }  // namespace vramd::shim

@@ -33,7 +33,7 @@ int move_up(int fd) {
 
 }  // namespace
 
-Result<protocol::HelloReply> Connection::open(const char* path, protocol::Hello hello) {
+Result<protocol::HelloReply> Connection::open(const char* path, protocol::Hello hello, Nanos deadline) {
   auto connected = protocol::connect_socket(path);
   if (!connected) return tl::unexpected(connected.error());
   const int fd = move_up(*connected);
@@ -43,17 +43,13 @@ Result<protocol::HelloReply> Connection::open(const char* path, protocol::Hello 
     protocol::close_descriptor(fd);
     return failure(ErrorCode::system, "fstat", errno);
   }
-  {
-    MutexLock lock(mutex_);
-    device_ = status.st_dev;
-    inode_ = status.st_ino;
-    __atomic_store_n(&socket_, fd, __ATOMIC_RELAXED);
-  }
-  auto reply = call<protocol::HelloReply>(hello);
-  if (reply && reply->header.status != protocol::Status::ok) {
-    MutexLock lock(mutex_);
-    (void)lose({});
-  }
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  __atomic_store_n(&socket_, fd, __ATOMIC_RELAXED);
+  protocol::HelloReply reply;
+  if (auto done = exchange(hello.header, &hello, sizeof hello, reply.kType, &reply, sizeof reply, nullptr, deadline); !done)
+    return tl::unexpected(done.error());
+  if (reply.header.status != protocol::Status::ok) (void)lose({});
   return reply;
 }
 
@@ -70,13 +66,12 @@ tl::unexpected<Error> Connection::lose(Error why) {
 }
 
 Result<void> Connection::exchange(protocol::Header& header, const void* request, std::size_t request_size,
-                                  protocol::Type reply_type, void* reply, std::size_t reply_size, int* fd) {
+                                  protocol::Type reply_type, void* reply, std::size_t reply_size, int* fd, Nanos patience) {
   if (fd != nullptr) *fd = -1;
-  MutexLock lock(mutex_);
   if (socket_ < 0) return failure(ErrorCode::disconnected, "no daemon");
   if (!still_ours()) return lose({ErrorCode::disconnected, 0, "the program closed our descriptor"});
   header.request = next_request_++;
-  const Nanos deadline = MonotonicClock{}.now() + kDeadline;
+  const Nanos deadline = MonotonicClock{}.now() + patience;
   if (auto sent = send(request, request_size, deadline); !sent) return lose(sent.error());
   alignas(8) unsigned char buffer[protocol::kMaxMessage];
   for (;;) {
@@ -120,7 +115,6 @@ Result<void> Connection::send(const void* message, std::size_t size, Nanos deadl
 }
 
 void Connection::send_only(const void* message, std::size_t size, bool last) {
-  MutexLock lock(mutex_);
   if (socket_ < 0) return;
   if (!still_ours()) {
     (void)lose({ErrorCode::disconnected, 0, "the program closed our descriptor"});

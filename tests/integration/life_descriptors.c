@@ -16,11 +16,12 @@
 
 #include "life.h"
 
+/* Also true for one that another thread has closed since it was seen. */
 static int drivers_own(int fd) {
   char link[32], target[PATH_MAX];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   const ssize_t length = readlink(link, target, sizeof target - 1);
-  need(length > 0);
+  if (length <= 0) return 1;
   target[length] = '\0';
   const char* folder = getenv("SIM_DIR");
   need(folder != NULL);

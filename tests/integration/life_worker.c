@@ -1,4 +1,6 @@
 /* life_worker JOB [ARGUMENT...]: a program that lives in one of many ways; see process_life.py. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,7 +29,35 @@ static int hold(int argc, char** argv) {
   return 0;
 }
 
-static const struct job common_jobs[] = {{"work", work}, {"hold", hold}, {NULL, NULL}};
+/* blocks [DEVICE]: a line "+MIB" of its input takes a block, a line "-" gives the first of them back. */
+static int blocks(int argc, char** argv) {
+  enum { most = 64 };
+  struct {
+    CUdeviceptr address;
+    size_t size;
+  } held[most];
+  int first = 0, end = 0;
+  char line[32];
+  start_driver(argument(argc, argv, 0, 0));
+  say("ready");
+  while (fgets(line, sizeof line, stdin) != NULL) {
+    if (line[0] == '+') {
+      need(end < most);
+      held[end].size = (size_t)atoi(line + 1) << 20;
+      held[end].address = take(held[end].size, (unsigned char)(end + 1));
+      say("took %d", ++end);
+    } else {
+      need(first < end);
+      give(held[first].address, held[first].size, (unsigned char)(first + 1));
+      say("gave %d", ++first);
+    }
+  }
+  for (; first < end; ++first) give(held[first].address, held[first].size, (unsigned char)(first + 1));
+  say("done");
+  return 0;
+}
+
+static const struct job common_jobs[] = {{"work", work}, {"hold", hold}, {"blocks", blocks}, {NULL, NULL}};
 
 int main(int argc, char** argv) {
   const struct job* const lists[] = {common_jobs, process_jobs,    thread_jobs, signal_jobs,

@@ -527,6 +527,85 @@ def the_daemon_dies_and_comes_back():
         same(stand, "work")
 
 
+class Blocks:
+    """A job that takes and gives blocks as it is told."""
+
+    def __init__(self, stand):
+        self.job = stand.start(WORKER, "blocks", LIFE_SHIM="1")
+        wait_for_line(self.job, "ready")
+
+    def tell(self, line, slow=SLOWER):
+        begin = time.monotonic()
+        self.job.stdin.write(line + "\n")
+        self.job.stdin.flush()
+        answer = self.job.stdout.readline()
+        check(answer.startswith({"+": "took", "-": "gave"}[line[0]]), f"{line}: {answer}{'' if answer else self.job.stderr.read()}")
+        if time.monotonic() - begin > slow:
+            raise Slow(f"{line} took {time.monotonic() - begin:.1f} s")
+
+    def end(self, most=1):
+        out, err = self.job.communicate("", timeout=20)
+        check(self.job.returncode == 0 and out == "done\n", f"exit {self.job.returncode}: {out}{err}")
+        check_lines("blocks", err, most)
+
+
+def account(stand):
+    """What the daemon knows of its one session on its one card: (leased, charged) in MiB."""
+    sessions = stand.status()["sessions"]
+    if len(sessions) != 1:
+        return None
+    return tuple(sessions[0]["devices"][0][what] // MiB for what in ("leased", "charged"))
+
+
+def ledger_is_empty(stand):
+    status = stand.status()
+    device = status["devices"][0]
+    return not status["sessions"] and device["leased"] == device["charged"] == device["stranded"] == 0
+
+
+def a_daemon_that_comes_later():
+    """A job that began without one enters what it holds into the ledger and borrows from then on."""
+    with Life() as stand:
+        blocks = Blocks(stand)
+        blocks.tell("+300")
+        stand.start_daemon()
+        time.sleep(1.1)
+        blocks.tell("+64")
+        wait_for(lambda: account(stand) == (64, 300), 2, lambda: f"the ledger has it: {account(stand)}")
+        blocks.tell("-")  # idle segments above 256 MiB go back
+        wait_for(lambda: account(stand) == (64, 0), 2, lambda: f"the ledger has it: {account(stand)}")
+        blocks.end(most=0)
+        wait_for(lambda: ledger_is_empty(stand), 2, "the ledger is empty")
+
+
+def a_lost_daemon_is_found_again():
+    """After a restart, and after it was stopped for longer than anybody waits: then the daemon itself takes the job back."""
+    for lost in ("killed", "stopped"):
+        with Life() as stand:
+            stand.start_daemon()
+            blocks = Blocks(stand)
+            blocks.tell("+300")
+            check(account(stand) == (300, 0), f"leased and charged: {account(stand)}")
+            if lost == "killed":
+                stand.daemon.kill()
+                stand.daemon.wait()
+                blocks.tell("+64")
+                stand.start_daemon()
+            else:
+                stand.daemon.send_signal(signal.SIGSTOP)
+                blocks.tell("+64", slow=1 + SLOWER)  # notices the loss
+                stand.daemon.send_signal(signal.SIGCONT)
+            wait_for(lambda: account(stand) is None, 2, "the daemon has no session")
+            time.sleep(2.1)  # it was there for less than a second: the first pause is longer
+            blocks.tell("+96")
+            wait_for(lambda: account(stand) == (96, 364), 2, lambda: f"{lost}: the ledger has it: {account(stand)}")
+            check(stand.device()["stranded"] == 0, f"stranded: {stand.device()}")
+            blocks.tell("-")
+            wait_for(lambda: account(stand) == (96, 64), 2, lambda: f"{lost}: the ledger has it: {account(stand)}")
+            blocks.end()
+            wait_for(lambda: ledger_is_empty(stand), 2, lambda: f"{lost}: the ledger is empty: {stand.status()}")
+
+
 def nobody_reads_what_we_say():
     """stderr is a pipe without a reader, or full: one line of ours must neither end nor stop a job that says nothing."""
     for full in (False, True):
@@ -622,7 +701,7 @@ SURROUNDING_CASES = [limits_of_address_space, lacking_system_calls, system_calls
                      a_socket_without_permission, sockets_that_are_none, places_without_a_home, namespaces, a_read_only_tmp,
                      a_root_without_the_socket, setuid_programs, static_programs, jemalloc, a_tracing_malloc, address_sanitizer,
                      thread_sanitizer, valgrind, profilers_have_the_driver_for_themselves, the_right_card,
-                     the_daemon_dies_and_comes_back,
+                     the_daemon_dies_and_comes_back, a_daemon_that_comes_later, a_lost_daemon_is_found_again,
                      nobody_reads_what_we_say, the_daemon_is_stopped, a_job_is_stopped, a_child_outlives_a_killed_job,
                      a_killed_job_gives_its_memory_back]
 

@@ -33,12 +33,12 @@ def check(condition, text):
 
 
 def wait_for(condition, seconds, what):
-    """Polls until condition() is true; the time it took. Fails after `seconds`."""
+    """Polls until condition() is true; the time it took. Fails after `seconds`, saying `what` or what it returns."""
     begin = time.monotonic()
     while True:
         if condition():
             return time.monotonic() - begin
-        check(time.monotonic() - begin < seconds, f"not within {seconds} s: {what}")
+        check(time.monotonic() - begin < seconds, f"not within {seconds} s: {what() if callable(what) else what}")
         time.sleep(0.005)
 
 
