@@ -352,6 +352,42 @@ TEST_CASE("shim: a free that is refused leaves the block to the program") {
   forget_misuse();
 }
 
+TEST_CASE("shim: after a fault every free fails as natively, nothing is reused, and a reset makes all well") {
+  start();
+  const std::size_t before = free_bytes();
+  const CUdeviceptr held = allocate(50 * kMiB), freed = allocate(50 * kMiB);
+  free(freed);  // idle: what is allocated next may come from it
+  CUdeviceptr nowhere = 0;
+  REQUIRE(PROGRAM(cuMemAddressReserve)(&nowhere, 2 * kMiB, 0, 0, 0) == CUDA_SUCCESS);
+  CUmemGenericAllocationHandle chunk = 0;
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  REQUIRE(PROGRAM(cuMemCreate)(&chunk, 2 * kMiB, &properties, 0) == CUDA_SUCCESS);
+  REQUIRE(PROGRAM(cuMemMap)(nowhere, 2 * kMiB, 0, chunk, 0) == CUDA_SUCCESS);
+  // Mapped, and no access allowed: what touches it faults.
+  CHECK(PROGRAM(cuMemsetD8Async)(nowhere, 1, 64, nullptr) == CUDA_SUCCESS);
+  CHECK(PROGRAM(cuCtxSynchronize)() == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(PROGRAM(cuMemFree_v2)(held) == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(PROGRAM(cuMemFree_v2)(held) == CUDA_ERROR_ILLEGAL_ADDRESS);  // still the program's
+  CUdeviceptr other = 0;
+  if (PROGRAM(cuMemAlloc_v2)(&other, 50 * kMiB) == CUDA_SUCCESS) CHECK(other != held);
+  (void)PROGRAM(cuMemUnmap)(nowhere, 2 * kMiB);
+  (void)PROGRAM(cuMemRelease)(chunk);
+  (void)PROGRAM(cuMemAddressFree)(nowhere, 2 * kMiB);
+  REQUIRE(PROGRAM(cuDevicePrimaryCtxReset_v2)(0) == CUDA_SUCCESS);
+  start();
+  CHECK(PROGRAM(cuMemFree_v2)(held) == CUDA_ERROR_INVALID_VALUE);  // went with its context
+  CHECK(free_bytes() == before);
+  const CUdeviceptr after = allocate(50 * kMiB);
+  CHECK(PROGRAM(cuMemsetD8_v2)(after, 3, 50 * kMiB) == CUDA_SUCCESS);
+  unsigned char byte = 0;
+  CHECK(PROGRAM(cuMemcpyDtoH_v2)(&byte, after + 50 * kMiB - 1, 1) == CUDA_SUCCESS);
+  CHECK(byte == 3);
+  free(after);
+  forget_misuse();
+}
+
 // Run alone, with SIM_FAIL making the driver refuse the first synchronisation: as when a capture begins at that moment.
 TEST_CASE("shim: a free whose synchronisation is refused can be tried again", "[.refused]") {
   start();
