@@ -28,7 +28,8 @@ void replace(const char* symbol, int version, cuuint64_t flags, void** function)
   if (symbol == nullptr || function == nullptr || *function == nullptr) return;
   const std::optional<Entry> entry = chosen_abi(symbol, version, flags, *function);
   if (!entry || !is_hooked(*entry)) return;
-  remember(*entry, *function);
+  // A driver that is not bound to itself (-Bsymbolic) gives out what is first in the process under that name: ours.
+  if (*function != handed_out(*entry)) remember(*entry, *function);
   *function = handed_out(*entry);
   count(Counter::query_replacements);
   count_handed_out(*entry);

@@ -132,6 +132,20 @@ if(TARGET vramd_preload)
       SKIP_RETURN_CODE 77 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1 RESOURCE_LOCK cuda_headers)
   endforeach()
 
+  # --- other versions of the C library -----------------------------------------------------------------------------------
+  # The driver is not bound to itself: where it gives out its own functions it gives out ours.
+  add_library(hook_small_driver SHARED ${CMAKE_SOURCE_DIR}/tests/support/small_driver.c)
+  set_target_properties(hook_small_driver PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${hook_out}/small OUTPUT_NAME cuda SUFFIX .so.1)
+  target_compile_options(hook_small_driver PRIVATE -ffreestanding)
+  target_link_options(hook_small_driver PRIVATE -nostdlib)
+  add_executable(hook_old_libc ${hook_here}/hook_old_libc.c ${CMAKE_SOURCE_DIR}/tests/support/start_x86_64.S)
+  target_link_options(hook_old_libc PRIVATE -nostartfiles -pie -Wl,--no-as-needed)
+  target_link_libraries(hook_old_libc PRIVATE -l:libpthread.so.0 -l:libdl.so.2)
+  set_target_properties(hook_old_libc PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME hook_old_libc COMMAND ${Python3_EXECUTABLE} ${hook_here}/hook_old_libc.py $<TARGET_FILE:vramd_preload>
+           $<TARGET_FILE:hook_old_libc> ${hook_out}/small ${CMAKE_BINARY_DIR}/old_libc)
+  set_tests_properties(hook_old_libc PROPERTIES LABELS integration TIMEOUT 180 SKIP_RETURN_CODE 77)
+
   # --- the file ---------------------------------------------------------------------------------------------------------
   set(hook_shape ${Python3_EXECUTABLE} ${hook_here}/hook_library_shape.py $<TARGET_FILE:vramd_preload>
       ${CMAKE_BINARY_DIR}/generated/shim/hook/generated/entries.inc)
