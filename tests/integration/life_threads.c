@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "life.h"
@@ -74,6 +75,27 @@ static int cancelled(int argc, char** argv) {
   return 0;
 }
 
+/* apart LIBRARY: one that prefers the C library's dlsym to ours, RTLD_DEEPBIND, beside a program that doesn't. What it looks up
+ * is the driver's own. Its memory can be freed here, and ours can be used there. */
+static int apart(int argc, char** argv) {
+  need(argc >= 1);
+  start_driver(0);
+  const CUdeviceptr before = take(40 << 20, 3);
+  void* library = dlopen(argv[0], RTLD_NOW | RTLD_DEEPBIND);
+  if (library == NULL) fail(dlerror());
+  unsigned long (*run)(unsigned) = (unsigned long (*)(unsigned))dlsym(library, "life_plugin");
+  CUdeviceptr (*take_there)(size_t, unsigned char) = (CUdeviceptr(*)(size_t, unsigned char))dlsym(library, "life_plugin_take");
+  void* (*allocator)(void) = (void* (*)(void))dlsym(library, "life_plugin_allocator");
+  need(run != NULL && take_there != NULL && allocator != NULL);
+  const unsigned long sum = run(1) + use_memory(2) + run(3);
+  const int shim = strcmp(getenv("LIFE_SHIM"), "1") == 0;
+  need((allocator() == (void*)driver.cuMemAlloc) == !shim);
+  give(take_there(3 << 20, 9), 3 << 20, 9);
+  give(before, 40 << 20, 3);
+  say("sum %lu", sum);
+  return 0;
+}
+
 /* plugins LIBRARY ROUNDS: a library that uses the driver comes and goes. */
 static int plugins(int argc, char** argv) {
   need(argc >= 2);
@@ -97,5 +119,5 @@ static int late_driver(int argc, char** argv) {
   return 0;
 }
 
-const struct job thread_jobs[] = {
-    {"thread_ends", thread_ends}, {"cancelled", cancelled}, {"plugins", plugins}, {"late_driver", late_driver}, {NULL, NULL}};
+const struct job thread_jobs[] = {{"apart", apart},     {"thread_ends", thread_ends}, {"cancelled", cancelled},
+                                  {"plugins", plugins}, {"late_driver", late_driver}, {NULL, NULL}};

@@ -178,6 +178,10 @@ def libraries_come_and_go():
     same(shared(), "plugins", PROGRAMS / "liblife_plugin.so", 40)
 
 
+def libraries_that_bind_deep():
+    same(shared(), "apart", PROGRAMS / "liblife_plugin.so")
+
+
 def the_driver_comes_late():
     same(shared(), "late_driver")
 
@@ -693,7 +697,7 @@ def a_killed_job_gives_its_memory_back():
 
 PROGRAM_CASES = [fork_after_cuinit, fork_before_cuinit, vfork_and_exec, posix_spawn_of_jobs, clone_without_fork_handlers,
                  exec_of_itself, python_multiprocessing, threads_end_while_others_allocate, two_hundred_threads, small_stacks,
-                 cancelled_threads, libraries_come_and_go, the_driver_comes_late, signal_storms, handlers_that_fork,
+                 cancelled_threads, libraries_come_and_go, libraries_that_bind_deep, the_driver_comes_late, signal_storms, handlers_that_fork,
                  children_are_reaped_by_a_handler, ways_to_end, ends_while_others_are_inside_calls,
                  descriptors_are_closed_in_the_middle, descriptors_are_taken_over, standard_descriptors_are_closed,
                  few_descriptors]
