@@ -7,7 +7,6 @@
 namespace vramd::policy {
 namespace {
 
-constexpr std::size_t kShownLength = 60;
 constexpr std::size_t kLongestWord = 48;  // longer ones are no typo of ours
 
 // Length of the UTF-8 sequence at the start of `text`, 0 when it is broken. Overlong forms and surrogates are
@@ -73,10 +72,10 @@ Position LineCounter::at(std::size_t offset) {
   return position_;
 }
 
-std::string printable(std::string_view text) {
+std::string printable(std::string_view text, std::size_t most) {
   std::string shown;
   while (!text.empty()) {
-    if (shown.size() >= kShownLength) return shown + "...";
+    if (shown.size() >= most) return shown + "...";
     const std::size_t length = sequence_length(text);
     const char c = text.front();
     const bool control = static_cast<std::uint8_t>(c) < 0x20 || c == 0x7f;

@@ -21,8 +21,9 @@ class LineCounter {
   Position position_;
 };
 
-// Printable and of bounded length: control characters and broken UTF-8 as \xNN, long text cut with "...".
-std::string printable(std::string_view text);
+// Printable and of bounded length: control characters and broken UTF-8 as \xNN, text of more than about `most` bytes cut with
+// "...".
+std::string printable(std::string_view text, std::size_t most = 60);
 std::string in_quotes(std::string_view text);  // printable, in double quotes
 
 // Number of the first byte that is not valid UTF-8, or npos.

@@ -471,6 +471,189 @@ int cuDeviceGetAttribute(int* v, int a, int d) { *v = d == 0 && (a == 102 || a =
         self.assertRegex(out.splitlines()[-1], r"^\d+ findings?$")
 
 
+class Reach(Case):
+    """doctor --pid PID and doctor -- COMMAND."""
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "lib").mkdir()
+        self.shim = str(self.folder / "lib" / "libvramd.so")
+        shutil.copy(os.path.realpath(PRELOAD), self.shim)
+        self.environment["VRAMD_LIBRARY"] = self.shim
+
+    def ask(self, *words, code=0, **environment):
+        """The checks by name, and the one about reach."""
+        done = self.vramctl("doctor", "--json", *words, code=code, **environment)
+        checks = json.loads(done.stdout)
+        self.assertEqual(checks[0]["check"], "reach")
+        for check in checks:
+            self.assertEqual(check["remedy"] != "", check["state"] == "finding", check)
+        return {check["check"]: check for check in checks}, checks[0]
+
+    def start(self, *command, ready=None, **environment):
+        env = {"PATH": os.environ["PATH"]} | environment
+        process = subprocess.Popen(command or ("sleep", "60"), env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.stdout.close)
+        if ready is not None:
+            self.assertEqual(process.stdout.readline().strip(), ready)
+        name = (command or ("sleep",))[0].rsplit("/", 1)[-1]
+        for _ in range(500):  # until it has become the program, and its libraries are loaded
+            maps = pathlib.Path(f"/proc/{process.pid}/maps").read_text()
+            if "/" + name in maps and ("libc.so" in maps or ready is not None):
+                break
+            time.sleep(0.01)
+        return process
+
+    def about(self, process, code=1, **environment):
+        return self.ask("--pid", str(process.pid), code=code, **environment)
+
+    def with_daemon(self, *sessions):
+        daemon = FakeDaemon(self.socket, STATUS_OF_TWO | {"config": {}, "sessions": list(sessions)})
+        daemon.__enter__()
+        self.addCleanup(daemon.__exit__, None, None, None)
+
+    # --- a process ---
+
+    def test_a_process_without(self):
+        _, reach = self.about(self.start())
+        self.assertRegex(reach["text"], r"^sleep \(pid \d+\): vramd is not in it: it was started without$")
+        self.assertIn("vramctl run -- COMMAND", reach["remedy"])
+
+    def test_a_process_with(self):
+        process = self.start(LD_PRELOAD=self.shim)
+        self.with_daemon()
+        checks, reach = self.about(process, code=0)
+        self.assertIn("vramd is loaded; the program has not used a GPU yet", reach["text"])
+        self.assertEqual(checks["shim library"]["text"], self.shim)
+        self.assertEqual(checks["daemon"]["state"], "ok")
+
+    def test_a_session(self):
+        process = self.start(LD_PRELOAD=self.shim)
+        self.with_daemon({"id": 9, "pid": process.pid, "mode": "pool"})
+        self.assertIn("vramd is active, session 9, mode pool", self.about(process, code=0)[1]["text"])
+
+    def test_a_child_of_a_session_and_a_process_without_one(self):
+        driver = self.folder / "lib" / "libcuda.so.1"
+        shutil.copy(self.shim, driver)
+        preload = f"{self.shim}:{driver}"
+        parent = self.start("sh", "-c", "sleep 60 & echo $!; wait", LD_PRELOAD=preload)
+        child = int(parent.stdout.readline())
+        time.sleep(0.1)
+        self.with_daemon({"id": 3, "pid": parent.pid, "mode": "pool"})
+        checks, reach = self.ask("--pid", str(child))
+        self.assertIn(f"a child of the session of pid {parent.pid}", reach["text"])
+        self.assertEqual(checks["driver"]["text"], str(driver))
+        self.assertIn("memory of its own", self.about(self.start(LD_PRELOAD=preload), code=0)[1]["text"])
+        os.kill(child, 9)
+
+    def test_switched_off(self):
+        for variable, value, text in (("VRAMD_DISABLE", "1", "VRAMD_DISABLE is set"), ("VRAMD_MODE", "off", "VRAMD_MODE is off"),
+                                      ("CUDA_INJECTION64_PATH", "/x.so", "a profiler hooks the driver")):
+            _, reach = self.about(self.start(LD_PRELOAD=self.shim, **{variable: value}))
+            self.assertIn("vramd is loaded and does nothing: ", reach["text"])
+            self.assertIn(text, reach["text"])
+            self.assertIn(variable, reach["remedy"])
+        self.with_daemon()
+        self.about(self.start(LD_PRELOAD=self.shim, VRAMD_DISABLE="0"), code=0)
+
+    def test_a_library_that_was_replaced(self):
+        process = self.start(LD_PRELOAD=self.shim)
+        pathlib.Path(self.shim).unlink()
+        shutil.copy(os.path.realpath(PRELOAD), self.shim)
+        self.with_daemon()
+        checks, _ = self.about(process, code=0)
+        self.assertEqual(checks["shim library"]["text"],
+                         f"{self.shim} has been replaced since the program started, which keeps the one it has")
+
+    def test_a_library_that_is_not_there(self):
+        _, reach = self.about(self.start(LD_PRELOAD="/nowhere/libvramd.so"))
+        self.assertIn("LD_PRELOAD names /nowhere/libvramd.so, which is not there for this process", reach["text"])
+
+    def static_program(self, mode=0o755):
+        source = self.write("static.c", "#include <unistd.h>\nint main(void) { write(1, \"up\\n\", 3); sleep(60); return 0; }\n")
+        program = str(self.folder / "static_program")
+        built = subprocess.run(["cc", "-static", "-o", program, source], capture_output=True, text=True)
+        if built.returncode != 0:
+            self.skipTest("static programs cannot be built here")
+        os.chmod(program, mode)
+        return program
+
+    def test_static_programs(self):
+        program = self.static_program()
+        for reach in (self.ask("--", program, code=1)[1],
+                      self.about(self.start(program, ready="up", LD_PRELOAD=self.shim))[1]):
+            self.assertIn("statically linked and never loads a library", reach["text"])
+
+    def test_programs_of_musl(self):
+        source = self.write("musl.c", "int main(void) { return 0; }\n")
+        program = str(self.folder / "musl")
+        subprocess.run(["cc", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1", "-o", program, source], check=True)
+        self.assertIn("uses musl", self.ask("--", program, code=1)[1]["text"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "not root")
+    def test_a_process_of_another_user(self):
+        process = self.start()
+        os.chmod(self.folder, 0o755)
+        os.chown(self.folder / "lib", 65534, 65534)
+        drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+        program = str(self.folder / "vramctl")
+        shutil.copy(VRAMCTL, program)
+        done = subprocess.run([*drop, program, "doctor", "--pid", str(process.pid)], capture_output=True, text=True, timeout=60,
+                              env=self.environment | {"HOME": "/"})
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("this user may not look at it", done.stdout)
+        self.assertIn(f"sudo vramctl doctor --pid {process.pid}", done.stdout)
+
+    def test_no_such_process(self):
+        process = self.start()
+        process.kill()
+        self.assertIn("has ended", self.about(process)[1]["text"])  # not waited for yet
+        process.wait()
+        self.assertIn(f"no process here has pid {process.pid}", self.about(process)[1]["text"])
+
+    # --- a command ---
+
+    def test_a_command(self):
+        self.with_daemon()
+        marker = self.folder / "ran"
+        checks, reach = self.ask("--", "touch", str(marker))
+        self.assertIn("vramd would be active in it: vramctl run -- touch ...", reach["text"])
+        self.assertEqual(checks["shim library"]["state"], "ok")
+        self.assertFalse(marker.exists())
+
+    def test_commands_that_cannot_be_reached(self):
+        self.assertIn("is not in PATH", self.ask("--", "no-such-program", code=1)[1]["text"])
+        self.assertIn("no libvramd.so at /nowhere", self.ask("--", "true", code=1, VRAMD_LIBRARY="/nowhere")[1]["text"])
+        self.assertIn("VRAMD_DISABLE is set", self.ask("--", "true", code=1, VRAMD_DISABLE="1")[1]["text"])
+        checks, _ = self.ask("--", "true", code=1, LD_PRELOAD=os.path.realpath(PRELOAD))
+        self.assertNotIn("LD_PRELOAD", checks)  # not called libvramd.so
+        (self.folder / "other").mkdir()
+        other = shutil.copy(self.shim, self.folder / "other" / "libvramd.so")
+        checks, _ = self.ask("--", "true", code=1, LD_PRELOAD=str(other))
+        self.assertIn("another libvramd.so", checks["LD_PRELOAD"]["text"])
+
+    def test_what_frameworks_do(self):
+        self.with_daemon()
+        program = self.write("train.py", "#!/usr/bin/env python3\n", 0o755)
+        for command in (program, "python3"):
+            checks, _ = self.ask("--", command)
+            self.assertIn("vramctl run sets it", checks["XLA_PYTHON_CLIENT_PREALLOCATE"]["text"])
+            checks, _ = self.ask("--", command, code=1, XLA_PYTHON_CLIENT_PREALLOCATE="true", TF_FORCE_GPU_ALLOW_GROWTH="true",
+                                 PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
+            self.assertEqual([checks[name]["state"] for name in ("XLA_PYTHON_CLIENT_PREALLOCATE", "TF_FORCE_GPU_ALLOW_GROWTH",
+                                                                 "PYTORCH_CUDA_ALLOC_CONF")], ["finding", "ok", "finding"])
+        self.assertNotIn("XLA_PYTHON_CLIENT_PREALLOCATE", self.ask("--", "true")[0])
+
+    def test_wrong_usage(self):
+        self.vramctl("doctor", "--", code=2)
+        self.vramctl("doctor", "--pid", "0", code=2)
+        self.vramctl("doctor", "--pid", "5", "--", "true", code=2)
+        self.vramctl("doctor", "--pid", "5", "--config", "x", code=2)
+
+
 class Surface(Case):
     def test_version(self):
         self.assertRegex(self.vramctl("--version").stdout, r"^vramctl \d+\.\d+\.\d+\n$")

@@ -51,6 +51,7 @@ CLI::Validator size() {
 class HelpText : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (app->get_name() == "doctor") return "Usage: vramctl doctor [OPTIONS] [-- COMMAND [ARGUMENTS...]]\n";
     if (app->get_name() == "run") return "Usage: vramctl run [OPTIONS] -- COMMAND [ARGUMENTS...]\n";
     return CLI::Formatter::make_usage(app, name);
   }
@@ -105,8 +106,13 @@ void add_doctor(CLI::App& app, DoctorOptions& options) {
   CLI::App* doctor = app.add_subcommand("doctor", "Check whether vramd can work here, and say what to do if not");
   doctor->add_flag("--json", options.json, "Print the checks as JSON");
   doctor->add_option("--config", options.config, "Policy file to check (default: the one the daemon uses)")->type_name("FILE");
+  doctor->add_option("--pid", options.pid, "Look at this process only: is vramd active in it, and if not, why?")
+      ->type_name("PID")
+      ->check(CLI::Range(1, 1 << 22));
   add_socket(*doctor, options.socket);
-  doctor->footer("Exit codes: 0 all well, 1 findings, 2 wrong usage.");
+  doctor->footer(
+      "With -- COMMAND: would vramd be active in it? Nothing is started.\n"
+      "Exit codes: 0 all well, 1 findings, 2 wrong usage.");
 }
 
 void add_calibrate(CLI::App& app, CalibrateOptions& options) {

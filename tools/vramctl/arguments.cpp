@@ -9,7 +9,7 @@
 namespace vramd::ctl {
 namespace {
 
-// What follows "--" of `run` belongs to the command, whatever it looks like; CLI11 must not see it.
+// What follows "--" of `run` and `doctor` belongs to the command, whatever it looks like; CLI11 must not see it.
 struct SplitLine {
   std::vector<std::string> ours, command;
   bool has_separator = false;
@@ -17,9 +17,9 @@ struct SplitLine {
 
 SplitLine split(int argc, const char* const* argv) {
   SplitLine line;
-  const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";
+  const bool has_command = argc > 1 && (std::string_view(argv[1]) == "run" || std::string_view(argv[1]) == "doctor");
   for (int i = 1; i < argc; ++i) {
-    if (is_run && !line.has_separator && std::string_view(argv[i]) == "--") {
+    if (has_command && !line.has_separator && std::string_view(argv[i]) == "--") {
       line.has_separator = true;
     } else {
       (line.has_separator ? line.command : line.ours).emplace_back(argv[i]);
@@ -56,6 +56,15 @@ Command finish_run(const CLI::App& run, SplitLine line, RunOptions options) {
   return options;
 }
 
+Command finish_doctor(SplitLine line, DoctorOptions options) {
+  options.command = std::move(line.command);
+  if (line.has_separator && options.command.empty()) return wrong("which command? write it after --", "doctor");
+  if (options.pid != 0 && line.has_separator) return wrong("--pid and a command: one at a time", "doctor");
+  if (!options.config.empty() && (options.pid != 0 || line.has_separator))
+    return wrong("--config goes with a look at the whole host only", "doctor");
+  return options;
+}
+
 }  // namespace
 
 Command parse_arguments(int argc, const char* const* argv) {
@@ -77,7 +86,7 @@ Command parse_arguments(int argc, const char* const* argv) {
   }
   if (const CLI::App* run = app->get_subcommand("run"); run->parsed()) return finish_run(*run, std::move(line), options.run);
   if (app->got_subcommand("status")) return options.status;
-  if (app->got_subcommand("doctor")) return options.doctor;
+  if (app->got_subcommand("doctor")) return finish_doctor(std::move(line), options.doctor);
   if (app->got_subcommand("calibrate")) return options.calibrate;
   if (app->got_subcommand("policy")) return options.policy_check;
   if (app->got_subcommand("completion")) return options.completion;

@@ -26,7 +26,9 @@ struct StatusOptions {
 
 struct DoctorOptions {
   std::string socket;
-  std::string config;  // policy file, empty = the daemon's
+  std::string config;                // policy file, empty = the daemon's
+  int pid = 0;                       // the process to look at; 0 = none
+  std::vector<std::string> command;  // the command to look at
   bool json = false;
 };
 

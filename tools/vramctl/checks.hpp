@@ -6,6 +6,7 @@
 
 #include "tools/vramctl/arguments.hpp"
 #include "tools/vramctl/launch.hpp"
+#include "tools/vramctl/process.hpp"
 #include "tools/vramctl/status_values.hpp"
 
 namespace vramd::ctl {
@@ -44,6 +45,12 @@ void check_policy(const std::string& asked, const std::optional<DaemonStatus>& s
 
 // What the shell hands to programs: LD_PRELOAD, CUDA_INJECTION64_PATH, VRAMD_*.
 void check_environment(const Lookup& environment, Results& results);
+
+// Whether vramd is active in the process; `proc` is "/proc", or a folder that looks like it.
+void check_process(const std::string& proc, int pid, const std::optional<DaemonStatus>& status, Results& results);
+
+// Whether vramd would be active in the command, under `vramctl run`. Starts nothing.
+void check_command(const std::vector<std::string>& command, const Lookup& environment, Results& results);
 
 // Limits, kernel features, /dev/shm, container.
 void check_host(Results& results);

@@ -57,12 +57,23 @@ int doctor(const DoctorOptions& options) {
   const Lookup environment = [](const char* name) -> const char* { return std::getenv(name); };
   Results results;
   std::optional<DaemonStatus> status;
-  check_library(results);
-  check_daemon(options, results, status);
-  check_policy(options.config, status, results);
-  check_driver(driver_environment(status, environment), results);
-  check_environment(environment, results);
-  check_host(results);
+  if (options.pid != 0) {
+    Results daemon;
+    check_daemon(options, daemon, status);
+    check_process("/proc", options.pid, status, results);
+    results.insert(results.end(), daemon.begin(), daemon.end());
+  } else if (!options.command.empty()) {
+    check_command(options.command, environment, results);
+    check_library(results);
+    check_daemon(options, results, status);
+  } else {
+    check_library(results);
+    check_daemon(options, results, status);
+    check_policy(options.config, status, results);
+    check_driver(driver_environment(status, environment), results);
+    check_environment(environment, results);
+    check_host(results);
+  }
   options.json ? print_json(results) : print(results);
   const auto findings =
       std::count_if(results.begin(), results.end(), [](const CheckResult& result) { return result.state == State::finding; });

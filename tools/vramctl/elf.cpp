@@ -91,7 +91,7 @@ std::optional<ElfFacts> read_headers(std::string_view file, Header& header) {
   for (std::uint32_t i = 0; i < header.e_phnum; ++i) {
     ProgramHeader segment;
     if (!read_at(file, header.e_phoff + i * std::uint64_t{header.e_phentsize}, segment)) break;
-    facts.has_interpreter |= segment.p_type == PT_INTERP;
+    if (segment.p_type == PT_INTERP) facts.interpreter = text_at(file, segment.p_offset);
   }
   return facts;
 }

@@ -10,7 +10,7 @@ namespace vramd::ctl {
 struct ElfFacts {
   bool is_64_bit = false;
   std::uint16_t machine = 0;       // EM_X86_64 and so on
-  bool has_interpreter = false;    // PT_INTERP: started by the dynamic linker, which is what obeys LD_PRELOAD
+  std::string interpreter;         // PT_INTERP: the dynamic linker, which is what obeys LD_PRELOAD; "" = none
   bool is_shared_library = false;  // ET_DYN
   std::string newest_glibc;        // highest GLIBC_x.y that it needs, "" = none; only of files of our own class
 };

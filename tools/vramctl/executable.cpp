@@ -29,8 +29,8 @@ tl::unexpected<NotRunnable> not_executable(const std::string& path) {
 
 bool runnable(const std::string& path) { return ::access(path.c_str(), X_OK) == 0 && !is_folder(path); }
 
-// "/usr/bin/env python3" of "#!/usr/bin/env python3": the program alone. Empty when it is no script.
-std::string script_interpreter(const std::string& path) {
+// The interpreter line of a script without its "#!": "/usr/bin/env python3". Empty when it is no script.
+std::string script_line(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string line;
   char start[2] = {};
@@ -40,9 +40,10 @@ std::string script_interpreter(const std::string& path) {
   line = buffer;
   line = line.substr(0, line.find('\n'));
   const std::size_t first = line.find_first_not_of(" \t");
-  if (first == std::string::npos) return {};
-  return line.substr(first, line.find_first_of(" \t", first) - first);
+  return first == std::string::npos ? std::string{} : line.substr(first);
 }
+
+std::string first_word(const std::string& line) { return line.substr(0, line.find_first_of(" \t")); }
 
 // Programs that run with other rights than their caller's: the dynamic linker ignores preloads with a path
 // there.
@@ -80,6 +81,18 @@ tl::expected<std::string, NotRunnable> find_executable(const std::string& comman
   return tl::unexpected(NotRunnable{kNotFound, command + " is not in PATH; write its path, or check the spelling"});
 }
 
+std::string interpreted_by(const std::string& path) {
+  std::string program = path;
+  for (int i = 0; i < kMostInterpreters; ++i) {
+    const std::string line = script_line(program);
+    if (line.empty()) break;
+    program = first_word(line);
+    const std::size_t argument = line.find_first_not_of(" \t", program.size());
+    if (program.ends_with("/env") && argument != std::string::npos) return first_word(line.substr(argument));
+  }
+  return program;
+}
+
 std::vector<std::string> preload_obstacles(const std::string& path) {
   std::vector<std::string> obstacles;
   const auto add = [&](const std::string& reason) {
@@ -87,7 +100,7 @@ std::vector<std::string> preload_obstacles(const std::string& path) {
   };
   std::string program = path;
   for (int i = 0; i < kMostInterpreters; ++i) {
-    const std::string next = script_interpreter(program);
+    const std::string next = first_word(script_line(program));
     if (next.empty()) break;
     program = next;
   }
@@ -97,7 +110,8 @@ std::vector<std::string> preload_obstacles(const std::string& path) {
     add(rights + " and the dynamic linker ignores LD_PRELOAD in such programs");
   const auto elf = read_elf(program);
   if (!elf) return obstacles;
-  if (!elf->has_interpreter) add(who + " is statically linked and never loads a library");
+  if (elf->interpreter.empty()) add(who + " is statically linked and never loads a library");
+  if (elf->interpreter.find("ld-musl") != std::string::npos) add(who + " uses musl, and libvramd.so needs glibc");
   if (elf->machine != own_machine()) add(who + " is built for another machine than libvramd.so");
   return obstacles;
 }

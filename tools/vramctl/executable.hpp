@@ -19,6 +19,9 @@ struct NotRunnable {
 // Looks the command up as execvp() does.
 tl::expected<std::string, NotRunnable> find_executable(const std::string& command, const Lookup& environment);
 
+// The program that the kernel starts for it: itself, or the interpreter of a script ("#!"); for "env python3", python3.
+std::string interpreted_by(const std::string& path);
+
 // Reasons why LD_PRELOAD will not work in it; empty when there is none. Follows the interpreter line of
 // scripts.
 std::vector<std::string> preload_obstacles(const std::string& path);
