@@ -10,12 +10,60 @@
 namespace vramd {
 namespace {
 
+constexpr Nanos kDeafTime = seconds(10);
+
 std::string job_of(const protocol::Hello& hello) { return std::string(hello.job, ::strnlen(hello.job, sizeof hello.job)); }
 
 }  // namespace
 
 Broker::Broker(std::vector<std::unique_ptr<Device>> devices, int driver_version, policy::Policy policy, std::uint64_t epoch)
-    : devices_(std::move(devices)), driver_version_(driver_version), policy_(std::move(policy)), epoch_(epoch) {}
+    : devices_(std::move(devices)), driver_version_(driver_version), policy_(std::move(policy)), epoch_(epoch) {
+  for (const auto& device : devices_) {
+    Device::Recalls recalls;
+    recalls.recall = [this](Device& on, SessionId asking, Bytes bytes) { return recall(on, asking, bytes); };
+    recalls.late = [this](SessionId late) {
+      ++late_recalls_;
+      if (Session* session = find(late)) session->deaf_until = MonotonicClock{}.now() + kDeafTime;
+    };
+    recalls.call_after = [this](Nanos time, std::function<void()> call) { call_after(time, std::move(call)); };
+    device->set_recalls(std::move(recalls));
+  }
+}
+
+void Broker::set_line(SessionId id, Line line) {
+  if (Session* session = find(id)) session->line = std::move(line);
+}
+
+std::vector<std::pair<Session*, Bytes>> Broker::idle_holders(const Device& device, SessionId asking) {
+  std::vector<std::pair<Session*, Bytes>> holders;
+  const Nanos now = MonotonicClock{}.now();
+  for (auto& [id, session] : sessions_) {
+    if (id == asking || !session.line || session.process_ended || session.goodbye || now < session.deaf_until) continue;
+    const chunks::Account* account = device.pool().ledger().find(id);
+    if (account == nullptr) continue;
+    // It can't give back more than it holds, whatever it says.
+    const Bytes idle = std::min(session.line->idle(device.facts().index), account->leased + account->charged);
+    if (idle != Bytes{}) holders.emplace_back(&session, idle);
+  }
+  std::sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  return holders;
+}
+
+// One more granule than is asked for: what comes back is whole segments of others.
+std::vector<std::pair<SessionId, std::uint32_t>> Broker::recall(Device& device, SessionId asking, Bytes bytes) {
+  std::vector<std::pair<SessionId, std::uint32_t>> asked;
+  if (!call_after) return asked;
+  Bytes found;
+  for (const auto& [session, idle] : idle_holders(device, asking)) {
+    if (found >= bytes) break;
+    const std::uint32_t number = next_recall_++;
+    session->line->recall(number, device.facts().index, std::min(idle, bytes - found));
+    ++recalls_;
+    asked.emplace_back(session->id, number);
+    found += idle;
+  }
+  return asked;
+}
 
 Session* Broker::find(SessionId session) {
   const auto at = sessions_.find(session);
@@ -181,6 +229,8 @@ void Broker::fill(Snapshot& snapshot) const {
   snapshot.epoch = epoch_;
   snapshot.driver_version = driver_version_;
   snapshot.mode = name_of(policy_.mode);
+  snapshot.recalls = recalls_;
+  snapshot.late_recalls = late_recalls_;
   for (const auto& device : devices_) {
     DeviceSnapshot values;
     values.index = device->facts().index;

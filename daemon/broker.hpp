@@ -40,6 +40,9 @@ class Broker {
   // The first packet of a connection, already decoded.
   Greeting hello(const protocol::Hello& hello, const Peer& peer, Wire wire);
 
+  // The session of a greeting has got a line.
+  void set_line(SessionId session, Line line);
+
   // Any later packet. Admins have no session: `wire` answers them.
   Verdict packet(SessionId session, const void* data, std::size_t size);
   Verdict admin_packet(const Wire& wire, const void* data, std::size_t size);
@@ -83,7 +86,10 @@ class Broker {
   Verdict on_give_back(Session& session, const protocol::GiveBack& message);
   Verdict on_charge(Session& session, const protocol::Charge& message);
   Verdict on_memory_info(Session& session, const protocol::MemoryInfo& message);
-  void send_memory_info(Session& session, Device& device, std::uint32_t request) const;
+  // Sessions other than `asking` that say they hold something idle on the device, most first, and how much.
+  std::vector<std::pair<Session*, Bytes>> idle_holders(const Device& device, SessionId asking);
+  std::vector<std::pair<SessionId, std::uint32_t>> recall(Device& device, SessionId asking, Bytes bytes);
+  void send_memory_info(Session& session, Device& device, std::uint32_t request);
   void on_status(const Wire& wire, std::uint32_t request);
   void answer_status();
   Verdict violation(Session& session) const;
@@ -94,6 +100,8 @@ class Broker {
   const std::uint64_t epoch_;
   std::map<SessionId, Session> sessions_;
   std::uint64_t next_session_ = 1;
+  std::uint32_t next_recall_ = 1;
+  std::uint64_t recalls_ = 0, late_recalls_ = 0;
   std::map<std::pair<unsigned, std::string>, chunks::DomainId> domains_;  // (uid, container)
   std::map<std::string, chunks::GroupId> groups_;                         // by sharing key
   std::vector<std::pair<Wire, std::uint32_t>> waiting_status_;            // who asked, and in which request

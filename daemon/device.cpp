@@ -77,26 +77,74 @@ void Device::open(SessionId session, chunks::DomainId domain, const chunks::Limi
   pool_.open(session, domain, limits);
 }
 
-void Device::request(SessionId session, std::uint32_t request, Bytes bytes) {
-  apply(pool_.request(session, bytes), session, request);
+void Device::end(SessionId session) {
+  std::erase_if(waiting_, [&](const Ask& ask) { return ask.session == session; });
+  // Its chunks are on their way to the driver, which may have enough then.
+  release(pool_.end(session), [this, session] {
+    std::erase_if(unanswered_, [&](const Recall& recall) { return recall.session == session; });
+    try_waiting();
+  });
 }
 
-void Device::apply(const chunks::Decision& decision, SessionId session, std::uint32_t request) {
+void Device::request(SessionId session, std::uint32_t request, Bytes bytes) {
+  apply(pool_.request(session, bytes), {session, request, bytes});
+}
+
+void Device::apply(const chunks::Decision& decision, const Ask& ask) {
   if (const auto* granted = std::get_if<chunks::Granted>(&decision)) {
-    deliver(*granted, request);
+    deliver(*granted, ask.request);
   } else if (const auto* needed = std::get_if<chunks::NeedCreate>(&decision)) {
-    create(needed->chunk, needed->bytes, session, request);
+    create(needed->chunk, ask);
   } else if (const auto* convert = std::get_if<chunks::NeedConvert>(&decision)) {
     release(convert->releases);
-    create(convert->chunk, convert->bytes, session, request);
+    create(convert->chunk, ask);
   } else if (const auto* kept = std::get_if<chunks::Kept>(&decision)) {
     release(kept->releases);
   } else if (const auto* refused = std::get_if<chunks::Refused>(&decision)) {
-    refuse(session, request, refused->reason);
+    if (refused->reason == chunks::Refusal::out_of_memory && wait_for_others(ask)) return;
+    refuse(ask.session, ask.request, refused->reason);
   }
 }
 
+// Whether the request waits now: for the first time, after asking others, or again.
+bool Device::wait_for_others(Ask ask) {
+  if (!recalls_.recall || pool_.ledger().find(ask.session) == nullptr) return false;
+  if (ask.turn == 0) {
+    const auto asked = recalls_.recall(*this, ask.session, ask.bytes);
+    if (asked.empty() && unanswered_.empty()) return false;
+    ask.turn = ++turns_;
+    for (const auto& [session, number] : asked) unanswered_.push_back({session, number, ask.turn});
+    recalls_.call_after(kRecallTime, [this, turn = ask.turn] { end_turn(turn); });
+  } else if (unanswered_.empty() || ask.turn <= ended_turn_) {
+    return false;
+  }
+  waiting_.push_back(ask);
+  return true;
+}
+
+// The time of this turn, and of all before it, is up.
+void Device::end_turn(std::uint64_t turn) {
+  ended_turn_ = turn;
+  std::erase_if(unanswered_, [&](const Recall& recall) {
+    if (recall.turn > turn) return false;
+    recalls_.late(recall.session);
+    return true;
+  });
+  try_waiting();
+}
+
+void Device::recalled(SessionId session, std::uint32_t number) {
+  std::erase_if(unanswered_, [&](const Recall& recall) { return recall.session == session && recall.number == number; });
+  try_waiting();
+}
+
+// Who still can't be served is back in waiting_ afterwards, or refused.
+void Device::try_waiting() {
+  for (const Ask& ask : std::exchange(waiting_, {})) apply(pool_.request(ask.session, ask.bytes), ask);
+}
+
 void Device::refuse(SessionId session, std::uint32_t request, chunks::Refusal reason) {
+  if (reason == chunks::Refusal::out_of_memory) pool_.count_out_of_memory();
   GrantAnswer answer;
   answer.status = status_of(reason);
   answer_(session, request, answer);
@@ -126,12 +174,12 @@ void Device::deliver_exported(const chunks::Granted& granted, std::uint32_t requ
   answer_(granted.session, request, {protocol::Status::ok, granted.chunk, granted.bytes, granted.fresh, borrowed});
 }
 
-void Device::create(ChunkId chunk, Bytes bytes, SessionId session, std::uint32_t request) {
-  actor_->create(chunk, bytes, pool_.headroom(),
-                 [=, this](const DeviceActor::Created& created) { on_created(chunk, session, request, created); });
+void Device::create(ChunkId chunk, const Ask& ask) {
+  actor_->create(chunk, ask.bytes, pool_.headroom(),
+                 [this, chunk, ask](const DeviceActor::Created& created) { on_created(chunk, ask, created); });
 }
 
-void Device::on_created(ChunkId chunk, SessionId session, std::uint32_t request, const DeviceActor::Created& created) {
+void Device::on_created(ChunkId chunk, const Ask& ask, const DeviceActor::Created& created) {
   if (!created.fd) {
     const Error& error = created.fd.error();
     const bool full = error.code == ErrorCode::out_of_memory;
@@ -139,14 +187,15 @@ void Device::on_created(ChunkId chunk, SessionId session, std::uint32_t request,
     const auto why = full ? chunks::CreateFailure::out_of_memory : chunks::CreateFailure::other;
     const chunks::Decision decision = pool_.create_failed(chunk, why);
     observe(created.measure);
-    return apply(decision, session, request);
+    return apply(decision, ask);
   }
   UniqueFd fd(*created.fd);
   const chunks::Decision decision = pool_.created(chunk);
   observe(created.measure);
-  if (const auto* granted = std::get_if<chunks::Granted>(&decision)) return deliver_exported(*granted, request, fd.release());
+  if (const auto* granted = std::get_if<chunks::Granted>(&decision))
+    return deliver_exported(*granted, ask.request, fd.release());
   if (fds_.size() < fd_capacity_) fds_[chunk] = std::move(fd);
-  apply(decision, session, request);
+  apply(decision, ask);
 }
 
 bool Device::give_back(SessionId session, ChunkId chunk) {
@@ -174,7 +223,10 @@ void Device::charge(SessionId session, std::int64_t bytes, bool is_fact, std::fu
 }
 
 void Device::release(chunks::Releases releases, std::function<void()> done) {
-  if (releases.empty()) return;
+  if (releases.empty()) {
+    if (done) done();
+    return;
+  }
   for (const chunks::Release& release : releases) fds_.erase(release.chunk);
   std::vector<ChunkId> ids;
   for (const chunks::Release& release : releases) ids.push_back(release.chunk);

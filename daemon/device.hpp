@@ -2,10 +2,13 @@
 // descriptors. Owned and used by the loop thread only.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "allocator/base/unique_fd.hpp"
 #include "allocator/chunks/pool.hpp"
@@ -45,12 +48,26 @@ class Device {
   // Sessions. Ends return nothing: the chunks go their way.
   void open(SessionId session, chunks::DomainId domain, const chunks::Limits& limits);
   void set_limits(SessionId session, const chunks::Limits& limits) { pool_.set_limits(session, limits); }
-  void end(SessionId session) { release(pool_.end(session)); }
+  void end(SessionId session);
 
-  // Answered through `Answer`, at once or later. The session must be open.
+  // Answered through `Answer`, at once or later. The session must be open. What the device cannot back waits while others are
+  // asked for what they hold idle.
   void request(SessionId session, std::uint32_t request, Bytes bytes);
   bool acknowledge(SessionId session, ChunkId chunk) { return pool_.acknowledge(session, chunk); }
   bool give_back(SessionId session, ChunkId chunk);
+  // How others are asked. `recall` asks some sessions for `bytes` in all and names what it asked them in; `late` is told who
+  // hasn't answered after kRecallTime.
+  struct Recalls {
+    std::function<std::vector<std::pair<SessionId, std::uint32_t>>(Device&, SessionId asking, Bytes bytes)> recall;
+    std::function<void(SessionId)> late;
+    std::function<void(Nanos, std::function<void()>)> call_after;
+  };
+  static constexpr Nanos kRecallTime = milliseconds(300);  // less than sessions wait for a grant
+  void set_recalls(Recalls recalls) { recalls_ = std::move(recalls); }
+  void recalled(SessionId session, std::uint32_t number);
+  // Something has come back: who waits for memory is tried again.
+  void try_waiting();
+
   // `done` is called when the driver has what the charge needs: at once, or after idle chunks were given up.
   void charge(SessionId session, std::int64_t bytes, bool is_fact, std::function<void(bool accepted)> done);
   // Whether the limit allows a request of this size. A refusal is counted.
@@ -73,11 +90,26 @@ class Device {
  private:
   static constexpr int kIndexShift = 48;
 
-  void apply(const chunks::Decision& decision, SessionId session, std::uint32_t request);
+  // A request for a chunk until it is answered.
+  struct Ask {
+    SessionId session;
+    std::uint32_t request;
+    Bytes bytes;
+    std::uint64_t turn = 0;  // when it began to wait for others; 0 = it has not
+  };
+  struct Recall {
+    SessionId session;
+    std::uint32_t number;
+    std::uint64_t turn;
+  };
+
+  void apply(const chunks::Decision& decision, const Ask& ask);
+  bool wait_for_others(Ask ask);
+  void end_turn(std::uint64_t turn);
   void deliver(const chunks::Granted& granted, std::uint32_t request);
   void deliver_exported(const chunks::Granted& granted, std::uint32_t request, Result<int> exported);
-  void create(ChunkId chunk, Bytes bytes, SessionId session, std::uint32_t request);
-  void on_created(ChunkId chunk, SessionId session, std::uint32_t request, const DeviceActor::Created& created);
+  void create(ChunkId chunk, const Ask& ask);
+  void on_created(ChunkId chunk, const Ask& ask, const DeviceActor::Created& created);
   void release(chunks::Releases releases, std::function<void()> done = {});
   void observe(const Measure& measure, Bytes dirty_released = {});
   void refuse(SessionId session, std::uint32_t request, chunks::Refusal reason);
@@ -91,6 +123,10 @@ class Device {
   std::unordered_map<ChunkId, UniqueFd> fds_;
   Bytes free_;
   std::optional<Stranded> stranded_;
+  Recalls recalls_;
+  std::deque<Ask> waiting_;
+  std::vector<Recall> unanswered_;
+  std::uint64_t turns_ = 0, ended_turn_ = 0;
   std::unique_ptr<DeviceActor> actor_;  // last: its thread ends before the rest goes
 };
 

@@ -112,6 +112,10 @@ void add_grants(Page& page, const Snapshot& snapshot) {
   each(&chunks::Counts::converted);
   page.counter("vramd_pool_trimmed_total", "Idle chunks released because the pool held more than its retain.");
   each(&chunks::Counts::trimmed);
+  page.counter("vramd_recalls_total", "Requests to sessions to give back what they hold idle.");
+  page.sample(number(snapshot.recalls));
+  page.counter("vramd_recalls_late_total", "Recalls that a session did not answer in time.");
+  page.sample(number(snapshot.late_recalls));
   page.counter("vramd_limit_refusals_total", "Requests and charges refused by a limit.");
   each(&chunks::Counts::over_limit);
 }

@@ -38,6 +38,7 @@ bool is_reply(Type type) {
     case Type::charge_reply:
     case Type::memory_info_reply:
     case Type::status_reply:
+    case Type::recall:
     case Type::error_reply: return true;
     default: return false;
   }
@@ -78,6 +79,12 @@ Verdict Broker::packet(SessionId id, const void* data, std::size_t size) {
       protocol::MemoryInfo message;
       return protocol::decode(data, size, message) ? on_memory_info(*session, message) : kMalformed;
     }
+    case Type::recalled: {
+      protocol::Recalled message;
+      if (!protocol::decode(data, size, message)) return kMalformed;
+      if (message.device < devices_.size()) devices_[message.device]->recalled(id, header.request);
+      return kKeep;
+    }
     case Type::goodbye: session->goodbye = true; return kKeep;
     case Type::status: on_status(session->wire, header.request); return kKeep;
     case Type::hello: return kMalformed;  // one hello a connection
@@ -92,6 +99,7 @@ Verdict Broker::admin_packet(const Wire& wire, const void* data, std::size_t siz
     case Type::status: on_status(wire, header.request); break;
     case Type::goodbye:
     case Type::acknowledge:
+    case Type::recalled:
     case Type::give_back: break;  // have no reply, and admins hold nothing
     case Type::grant:
     case Type::charge:
@@ -149,6 +157,7 @@ Verdict Broker::on_give_back(Session& session, const protocol::GiveBack& message
     // What is not leased to this session is not taken; the rest of the message counts.
     if (index >= devices_.size() || !devices_[index]->give_back(session.id, chunk)) verdict = violation(session);
   }
+  for (const auto& device : devices_) device->try_waiting();
   return verdict;
 }
 
@@ -209,7 +218,7 @@ Verdict Broker::on_memory_info(Session& session, const protocol::MemoryInfo& mes
   return kKeep;
 }
 
-void Broker::send_memory_info(Session& session, Device& device, std::uint32_t request) const {
+void Broker::send_memory_info(Session& session, Device& device, std::uint32_t request) {
   const chunks::Account* account = device.pool().ledger().find(session.id);
   if (account == nullptr) return;
   const Bytes total = device.facts().total;
@@ -219,7 +228,10 @@ void Broker::send_memory_info(Session& session, Device& device, std::uint32_t re
   reply.limit_bytes = limit.value;
   reply.used_bytes = account->used().value;
   // Idle chunks can be converted to whatever is asked for, whoever used them.
-  const Bytes backed = saturating_sub(device.free() + device.pool().totals().cached, device.pool().headroom());
+  // What others hold idle can be recalled.
+  Bytes recallable;
+  for (const auto& [holder, idle] : idle_holders(device, session.id)) recallable += idle;
+  const Bytes backed = saturating_sub(device.free() + device.pool().totals().cached + recallable, device.pool().headroom());
   const Bytes room = device.pool().ledger().room(*account);
   reply.free_bytes = std::min({backed, room, Bytes{reply.total_bytes}}).value;
   send(session.wire, reply);

@@ -65,6 +65,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void admit(UniqueFd socket);
   const char* on_packet(const VisitorPtr& visitor, const void* packet, std::size_t size);
   const char* on_hello(const VisitorPtr& visitor, const void* packet, std::size_t size);
+  bool send_with_line(Connection& connection, Broker::Greeting& greeting);
   void on_closed(const VisitorPtr& visitor, const char* reason);
   Wire wire_to(const VisitorPtr& visitor);
   void watch(const VisitorPtr& visitor);
@@ -163,14 +164,33 @@ const char* Server::Impl::on_packet(const VisitorPtr& visitor, const void* packe
 const char* Server::Impl::on_hello(const VisitorPtr& visitor, const void* packet, std::size_t size) {
   protocol::Hello hello;
   if (!protocol::decode(packet, size, hello)) return "malformed";
-  const Broker::Greeting greeting = broker_.hello(hello, visitor->peer, wire_to(visitor));
-  visitor->connection->send(&greeting.reply, sizeof greeting.reply, -1);
+  Broker::Greeting greeting = broker_.hello(hello, visitor->peer, wire_to(visitor));
+  const bool with_line = greeting.session != SessionId{} && (hello.features & protocol::kFeatureLine) != 0;
+  if (!with_line || !send_with_line(*visitor->connection, greeting))
+    visitor->connection->send(&greeting.reply, sizeof greeting.reply, -1);
   if (!greeting.keep) return greeting.reply.header.status == protocol::Status::too_many ? "too_many" : "malformed";
   visitor->greeted = true;
   visitor->hello_timer.cancel();
   visitor->session = greeting.session;
   if (greeting.session != SessionId{}) watch(visitor);
   return nullptr;
+}
+
+// False: nothing has been sent, and the session goes without.
+bool Server::Impl::send_with_line(Connection& connection, Broker::Greeting& greeting) {
+  auto made = make_line();
+  if (!made) {
+    log::warning(text("a session goes without line: ", made.error().what, ": ", ::strerror(made.error().detail)));
+    return false;
+  }
+  const int fds[] = {made->session_socket.get(), made->page.get()};
+  greeting.reply.features |= protocol::kFeatureLine;
+  if (!protocol::send_message(connection.native(), greeting.reply, fds, 2)) {
+    greeting.reply.features &= ~protocol::kFeatureLine;
+    return false;
+  }
+  broker_.set_line(greeting.session, std::move(made->line));
+  return true;
 }
 
 // Ends the session when its process ends: its socket may live on in a forked child.

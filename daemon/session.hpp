@@ -4,11 +4,13 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "allocator/base/units.hpp"
 #include "allocator/chunks/values.hpp"
 #include "allocator/protocol/messages.hpp"
+#include "daemon/line.hpp"
 #include "daemon/rules.hpp"
 
 namespace vramd {
@@ -32,8 +34,10 @@ struct Session {
   // By the daemon's device index; `none` = the session does not see the device.
   std::array<protocol::Source, protocol::kMaxDevices> sources{};
   bool goodbye = false;
-  bool process_ended = false;    // only what it said before still counts
-  std::uint32_t waiting = 0;     // requests whose answer is still to come
+  bool process_ended = false;  // only what it said before still counts
+  std::uint32_t waiting = 0;   // requests whose answer is still to come
+  std::optional<Line> line;
+  Nanos deaf_until{};            // it did not answer a recall in time: not asked before
   std::uint32_t violations = 0;  // messages that made no sense and did no harm
 };
 

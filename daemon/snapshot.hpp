@@ -52,6 +52,7 @@ struct Snapshot {
   std::map<std::string, std::string> environment;
   std::vector<DeviceSnapshot> devices;
   std::vector<SessionSnapshot> sessions;
+  std::uint64_t recalls = 0, late_recalls = 0;
   std::map<std::string, std::uint64_t> dropped;  // connections closed by us, by reason
 };
 

@@ -95,7 +95,6 @@ Decision Pool::create_failed(ChunkId id, CreateFailure why) {
     // a time.
     Releases releases = make_room(bytes);
     if (!releases.empty()) return NeedConvert{std::move(releases), id, bytes};
-    ++counts_.oom;
   }
   if (account != nullptr) {
     account->pending -= bytes;

@@ -70,6 +70,8 @@ class Pool {
   Charged charge(SessionId session, std::int64_t bytes, bool is_fact = false);
   // For a request that the session itself did not even make, since it is above its limit: counted as refused.
   void count_refusal() { ++counts_.over_limit; }
+  // For a request that is refused in the end: one that the device couldn't back at first may be asked again.
+  void count_out_of_memory() { ++counts_.oom; }
 
   bool holds(SessionId session, ChunkId chunk) const;
   const Ledger& ledger() const { return ledger_; }

@@ -99,6 +99,7 @@ class DeviceHeap {
       MutexLock lock(mutex_);
       Range* range = in_limbo(block);
       if (range == nullptr || placement_.release(*range) == nullptr) return;
+      show_idle();
     }
     give_back_idle(config_.keep_idle);
   }
@@ -120,6 +121,7 @@ class DeviceHeap {
         segment = static_cast<MappedSegment*>(placement_.oldest_idle());
         if (segment == nullptr) return any;
         placement_.remove_segment(*segment);
+        show_idle();
       }
       tear_down(segment);
       any = true;
@@ -138,6 +140,7 @@ class DeviceHeap {
     {
       MutexLock lock(mutex_);
       placement_.release_all_of(context, last);
+      show_idle();
     }
     give_back_idle(config_.keep_idle);
   }
@@ -204,7 +207,18 @@ class DeviceHeap {
   std::optional<DevicePtr> take(Bytes requested, const void* context) {
     MutexLock lock(mutex_);
     const Range* block = placement_.take(requested, context);
+    show_idle();
     return block == nullptr ? std::nullopt : std::optional(block->base);
+  }
+
+  // Tells a source that wants to know, with the lock held: what is idle can be had by give_back_idle().
+  void show_idle() {
+    if constexpr (requires { source_.show_idle(device_, Bytes{}); }) {
+      const Bytes idle = placement_.totals().idle;
+      if (idle == shown_idle_) return;
+      shown_idle_ = idle;
+      source_.show_idle(device_, idle);
+    }
   }
 
   // With the lock held.
@@ -346,6 +360,7 @@ class DeviceHeap {
   mutable Mutex mutex_;  // guards everything below
   Placement placement_;
   NodePool<MappedSegment> segment_nodes_;
+  Bytes shown_idle_;
   AccessMask access_;  // who may reach the blocks: wanted, and reached by every segment that is not pinned
 };
 

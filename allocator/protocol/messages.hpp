@@ -35,6 +35,8 @@ enum class Type : std::uint16_t {
   status = 12,
   status_reply = 13,  // carries one fd: a sealed memfd with JSON text
   error_reply = 14,   // to what the receiver does not understand
+  recall = 15,        // daemon to session, on the line; no reply
+  recalled = 16,      // no reply
 };
 
 // In `Header::status` of replies; 0 in requests.
@@ -63,6 +65,11 @@ enum class ChargeKind : std::uint32_t {
   kept = 4,         // chunks of an earlier connection, of this daemon or of one before it, and what else it held then: entered
                     // whatever the limit says
 };
+
+// Features: offered in Hello, agreed on in HelloReply.
+// The line: the reply brings two descriptors, first the session's end of a SEQPACKET socket on which the daemon speaks first
+// (it never reads there), then a memfd of sizeof(SessionPage) that the session writes and the daemon reads.
+inline constexpr std::uint64_t kFeatureLine = 1;
 
 // Set in GrantReply::flags when the chunk was never leased before: its bytes are the driver's, not another session's.
 inline constexpr std::uint32_t kGrantFresh = 1;
@@ -214,6 +221,32 @@ struct StatusReply {
   std::uint64_t bytes = 0;  // length of the JSON text in the fd
 };
 static_assert(sizeof(StatusReply) == 24);
+
+// "Give back what you hold and don't use", up to so many bytes or a little more. On the line.
+struct Recall {
+  static constexpr Type kType = Type::recall;
+  Header header;
+  std::uint32_t device = 0;  // the daemon's index
+  std::uint32_t reserved = 0;
+  std::uint64_t bytes = 0;
+};
+static_assert(sizeof(Recall) == 32);
+
+// "I have given back all that I could for the recall of this number", in the header's `request`; after the give_backs.
+struct Recalled {
+  static constexpr Type kType = Type::recalled;
+  Header header;
+  std::uint32_t device = 0;
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(Recalled) == 24);
+
+// What a session shows of itself all the time. Each field is written by one thread at a time, whole, at any moment; the daemon
+// copies and believes nothing: it is advice.
+struct SessionPage {
+  std::uint64_t idle_bytes[kMaxDevices] = {};  // by the daemon's index: held, used by nothing, and to be had by a recall
+};
+static_assert(sizeof(SessionPage) == 128);
 
 struct ErrorReply {
   static constexpr Type kType = Type::error_reply;

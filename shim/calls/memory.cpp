@@ -6,6 +6,7 @@
 #include "shim/calls/native_blocks.hpp"
 #include "shim/gate/gate.hpp"
 #include "shim/hook/driver_library.hpp"
+#include "shim/hook/libc.hpp"
 #include "shim/hook/process.hpp"
 
 extern "C" int __cxa_atexit(void (*function)(void*), void* argument, void* library);
@@ -23,6 +24,19 @@ enum class State : int { fresh, starting, active, passive };
 int state = static_cast<int>(State::fresh);
 
 Memory* the_memory() { return std::launder(reinterpret_cast<Memory*>(memory_place)); }
+
+bool exiting = false;
+
+// By look-up: glibc before 2.34 has it in a library of its own, which not every process has.
+decltype(Line::Work::create_thread) thread_creator() {
+  const hook::Libc libc = hook::libc();
+  void* found = libc.dlsym(RTLD_DEFAULT, "pthread_create");
+  if (found == nullptr) {
+    void* library = libc.dlopen("libpthread.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    if (library != nullptr) found = libc.dlsym(library, "pthread_create");
+  }
+  return reinterpret_cast<decltype(Line::Work::create_thread)>(found);
+}
 
 void* resolve(void*, const char* name) { return hook::real_entry(name); }
 
@@ -52,6 +66,7 @@ void Memory::start() {
   } else {
     driver_table = *loaded;
     Memory* memory = new (memory_place) Memory(driver_table, settings);
+    memory->source_.set_line_work({&recall, &tick, memory, thread_creator()});
     if (memory->prepare(memory->source_.introduce(memory->device_count_))) {
       next = State::active;
       static char library;  // stands for this library, which is never unloaded
@@ -157,6 +172,38 @@ CUdeviceptr no_device_address() {
   return reinterpret_cast<CUdeviceptr>(&here);
 }
 
+void Memory::recall(void* self, const protocol::Recall& wanted) {
+  Memory& memory = *static_cast<Memory*>(self);
+  if (__atomic_load_n(&exiting, __ATOMIC_RELAXED)) return;
+  hook::OwnCall own;
+  const int device = memory.source_.device_of(wanted.device);
+  Heap* heap = memory.heap(device);
+  if (heap != nullptr && !capture_in_progress()) {
+    RelaxedCapture relaxed(memory.driver_);  // one may begin now
+    heap->give_back_idle(saturating_sub(heap->totals().idle, {wanted.bytes}));
+  }
+  memory.source_.recalled(wanted);
+}
+
+// Two lines' threads may be here at once for a moment, after a daemon was lost: the worst is a tick more or less.
+void Memory::tick(void* self) {
+  constexpr int kQuietTicks = 3;
+  Memory& memory = *static_cast<Memory*>(self);
+  if (__atomic_load_n(&exiting, __ATOMIC_RELAXED)) return;
+  hook::OwnCall own;
+  for (int device = 0; device < memory.device_count_; ++device) {
+    Heap* heap = memory.heaps_[device];
+    if (heap == nullptr) continue;
+    const std::uint64_t youngest = heap->last_id();
+    const bool quiet = __atomic_exchange_n(&memory.youngest_at_tick_[device], youngest, __ATOMIC_RELAXED) == youngest;
+    const int ticks = quiet ? __atomic_add_fetch(&memory.quiet_ticks_[device], 1, __ATOMIC_RELAXED) : 0;
+    if (!quiet) __atomic_store_n(&memory.quiet_ticks_[device], 0, __ATOMIC_RELAXED);
+    if (ticks < kQuietTicks || heap->totals().idle == Bytes{0} || capture_in_progress()) continue;
+    RelaxedCapture relaxed(memory.driver_);
+    heap->give_back_idle({});
+  }
+}
+
 // Runs in exit(), before the driver's own handlers, which were registered earlier, in cuInit. What the program has freed is
 // given back in good order, so that others get it at once; what it still holds stays as it is: the daemon sees the process
 // end and takes those bytes back from the driver.
@@ -164,6 +211,7 @@ void Memory::at_exit(void*) {
   Memory* memory = active();
   if (memory == nullptr) return;
   hook::OwnCall own;
+  __atomic_store_n(&exiting, true, __ATOMIC_RELAXED);
   for (int device = 0; device < memory->device_count_; ++device)
     if (Heap* heap = memory->heaps_[device]) heap->give_back_idle({});
   memory->source_.goodbye();

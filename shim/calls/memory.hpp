@@ -46,6 +46,9 @@ class Memory {
 
  private:
   static void at_exit(void*);
+  // In the line's thread: gives back what is idle when the daemon asks, or when nobody has allocated for long.
+  static void recall(void* memory, const protocol::Recall& recall);
+  static void tick(void* memory);
   bool prepare(protocol::Mode mode);
   bool device_has_vmm(int device) const;
 
@@ -53,6 +56,9 @@ class Memory {
   ChunkSourceOfProcess source_;
   int device_count_ = 0;
   Heap* heaps_[kMaxDevices] = {};
+  // At the last ticks: the youngest block, and for how many ticks it has been that one.
+  std::uint64_t youngest_at_tick_[kMaxDevices] = {};
+  int quiet_ticks_[kMaxDevices] = {};
 };
 
 // The CUresult that a program gets for an error of a driver call that we made for it.

@@ -68,6 +68,7 @@ Mode ChunkSourceOfProcess::introduce(int device_count) {
   device_count_ = device_count < kMaxDevices ? device_count : kMaxDevices;
   MutexLock lock(daemon_mutex_);
   hello_ = protocol::make<protocol::Hello>(0);
+  if (line_.possible()) hello_.features = protocol::kFeatureLine;
   hello_.mode = settings_.mode;
   hello_.priority = settings_.priority;
   hello_.limit_bytes = settings_.limit_percent > 0 ? 0 : settings_.limit.value;
@@ -102,7 +103,8 @@ Mode ChunkSourceOfProcess::introduce(int device_count) {
 
 // Says hello and takes over what the daemon answers: limits, and what it does for each device.
 Result<protocol::HelloReply> ChunkSourceOfProcess::connect(Nanos deadline) {
-  auto reply = connection_.open(settings_.socket, hello_, deadline);
+  int line[2];
+  auto reply = connection_.open(settings_.socket, hello_, line, deadline);
   const Nanos now = MonotonicClock{}.now();
   next_attempt_ = now + pause_;
   const Status status = reply ? reply->header.status : Status::ok;
@@ -112,7 +114,7 @@ Result<protocol::HelloReply> ChunkSourceOfProcess::connect(Nanos deadline) {
     const protocol::DeviceEntry& entry = reply->devices[i];
     if (entry.index != UINT32_MAX)
       __atomic_store_n(&device.limit, smaller(device.environment_limit, reply->limit_bytes[i]), __ATOMIC_RELAXED);
-    device.daemon_index = entry.source == protocol::Source::none ? UINT32_MAX : entry.index;
+    __atomic_store_n(&device.daemon_index, entry.source == protocol::Source::none ? UINT32_MAX : entry.index, __ATOMIC_RELAXED);
     device.source = entry.source == protocol::Source::daemon ? protocol::Source::daemon : protocol::Source::local;
     if (status != Status::ok) continue;
     if (entry.index == UINT32_MAX)
@@ -123,6 +125,7 @@ Result<protocol::HelloReply> ChunkSourceOfProcess::connect(Nanos deadline) {
   if (status != Status::ok) return reply;
   connected_at_ = now;
   ++lender_;
+  if (line[0] >= 0) (void)line_.open(line[0], line[1]);
   enter_all_that_is_held();
   return reply;
 }
@@ -141,7 +144,22 @@ Nanos ChunkSourceOfProcess::longer(Nanos pause) const {
   return doubled < pauses_.longest ? doubled : pauses_.longest;
 }
 
+void ChunkSourceOfProcess::recalled(const protocol::Recall& recall) {
+  MutexLock lock(daemon_mutex_);
+  auto done = protocol::make<protocol::Recalled>(recall.header.request);
+  done.device = recall.device;
+  tell(done);
+}
+
+int ChunkSourceOfProcess::device_of(std::uint32_t daemon_index) {
+  MutexLock lock(daemon_mutex_);
+  for (int i = 0; i < device_count_; ++i)
+    if (devices_[i].daemon_index == daemon_index) return i;
+  return -1;
+}
+
 void ChunkSourceOfProcess::note_loss() {
+  line_.close();
   const Nanos now = MonotonicClock{}.now();
   // One that was lost soon after it was found will be again.
   pause_ = now - connected_at_ > pause_ ? pauses_.first : longer(pause_);

@@ -36,6 +36,17 @@ class ChunkSourceOfProcess {
 
   static constexpr Nanos kRetryDeadline = milliseconds(200);  // of an attempt to reach a daemon after the first
 
+  // Who gives back what is idle when the daemon asks for it, see Line. Before introduce(). `recalled()` is to be called when a
+  // recall is done.
+  void set_line_work(const Line::Work& work) { line_.set_work(work); }
+  void recalled(const protocol::Recall& recall);
+  // The device that the daemon means; -1 for none.
+  int device_of(std::uint32_t daemon_index);
+  // Shows how much of what is held nobody uses.
+  void show_idle(int device, Bytes idle) {
+    line_.show_idle(__atomic_load_n(&devices_[device].daemon_index, __ATOMIC_RELAXED), idle.value);
+  }
+
   // Introduces the process to the daemon, once, before the first acquire(). Returns the mode to work in: the daemon's
   // answer, or without a daemon the environment's wish (default: pool). Logs which source each device has and why.
   protocol::Mode introduce(int device_count);
@@ -120,6 +131,7 @@ class ChunkSourceOfProcess {
   int device_count_ = 0;
   Mutex daemon_mutex_;  // guards what follows: the daemon is asked by one thread at a time
   Connection connection_;
+  Line line_;
   protocol::Hello hello_{};
   std::uint32_t lender_ = 0;  // counts connections: chunks of earlier ones are not this daemon's leases
   bool left_ = false;         // goodbye() was said

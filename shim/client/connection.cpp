@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,9 +11,6 @@
 
 namespace vramd::shim {
 namespace {
-
-// libc exports fstat() only since 2.33; older containers must be able to load us. Same structure on 64-bit Linux.
-int file_status(int fd, struct stat& status) { return static_cast<int>(::syscall(SYS_fstat, fd, &status)); }
 
 // Programs close(3), select() on small numbers and count descriptors: ours stay out of the way where there is room. Never 0 to
 // 2, which are free in a program that was started without them: it would read, or print into, our socket. -1 if there is no
@@ -31,45 +27,50 @@ int move_up(int fd) {
   return -1;
 }
 
+void close_both(int (&fds)[2]) {
+  for (int& fd : fds) {
+    if (fd >= 0) protocol::close_descriptor(fd);
+    fd = -1;
+  }
+}
+
 }  // namespace
 
-Result<protocol::HelloReply> Connection::open(const char* path, protocol::Hello hello, Nanos deadline) {
+Result<protocol::HelloReply> Connection::open(const char* path, protocol::Hello hello, int (&line)[2], Nanos deadline) {
+  line[0] = line[1] = -1;
   auto connected = protocol::connect_socket(path);
   if (!connected) return tl::unexpected(connected.error());
   const int fd = move_up(*connected);
   if (fd < 0) return failure(ErrorCode::system, "no descriptor is free", EMFILE);
-  struct stat status {};
-  if (file_status(fd, status) != 0) {
+  if (!identity_.take(fd)) {
     protocol::close_descriptor(fd);
     return failure(ErrorCode::system, "fstat", errno);
   }
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
   __atomic_store_n(&socket_, fd, __ATOMIC_RELAXED);
   protocol::HelloReply reply;
-  if (auto done = exchange(hello.header, &hello, sizeof hello, reply.kType, &reply, sizeof reply, nullptr, deadline); !done)
-    return tl::unexpected(done.error());
-  if (reply.header.status != protocol::Status::ok) (void)lose({});
+  const Expected expected{reply.kType, &reply, sizeof reply, line, 2};
+  if (auto done = exchange(hello.header, &hello, sizeof hello, expected, deadline); !done) return tl::unexpected(done.error());
+  if (line[0] >= 0) line[0] = move_up(line[0]);
+  if (line[1] >= 0) line[1] = move_up(line[1]);
+  if (line[0] < 0 || line[1] < 0) close_both(line);
+  if (reply.header.status == protocol::Status::ok) return reply;
+  close_both(line);
+  (void)lose({});
   return reply;
-}
-
-bool Connection::still_ours() const {
-  struct stat status {};
-  return file_status(socket_, status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
 }
 
 tl::unexpected<Error> Connection::lose(Error why) {
   // A descriptor that is no longer ours belongs to the program now and stays open.
-  if (socket_ >= 0 && still_ours()) protocol::close_descriptor(socket_);
+  if (socket_ >= 0 && identity_.still(socket_)) protocol::close_descriptor(socket_);
   __atomic_store_n(&socket_, -1, __ATOMIC_RELAXED);
   return tl::unexpected(why);
 }
 
 Result<void> Connection::exchange(protocol::Header& header, const void* request, std::size_t request_size,
-                                  protocol::Type reply_type, void* reply, std::size_t reply_size, int* fd, Nanos patience) {
-  if (fd != nullptr) *fd = -1;
+                                  const Expected& expected, Nanos patience) {
+  for (std::size_t i = 0; i < expected.most_fds; ++i) expected.fds[i] = -1;
   if (socket_ < 0) return failure(ErrorCode::disconnected, "no daemon");
-  if (!still_ours()) return lose({ErrorCode::disconnected, 0, "the program closed our descriptor"});
+  if (!identity_.still(socket_)) return lose({ErrorCode::disconnected, 0, "the program closed our descriptor"});
   header.request = next_request_++;
   const Nanos deadline = MonotonicClock{}.now() + patience;
   if (auto sent = send(request, request_size, deadline); !sent) return lose(sent.error());
@@ -91,16 +92,16 @@ Result<void> Connection::exchange(protocol::Header& header, const void* request,
     // A refusal may come as the bare error_reply; its status is all there is to know.
     if (got.type == protocol::Type::error_reply) {
       protocol::close_all(*packet);
-      memset(reply, 0, reply_size);
-      memcpy(reply, &got, sizeof got);
+      memset(expected.reply, 0, expected.size);
+      memcpy(expected.reply, &got, sizeof got);
       return {};
     }
-    if (got.type != reply_type || packet->size < reply_size || packet->fd_count > (fd != nullptr ? 1u : 0u)) {
+    if (got.type != expected.type || packet->size < expected.size || packet->fd_count > expected.most_fds) {
       protocol::close_all(*packet);
       return lose({ErrorCode::protocol, 0, "reply of the wrong type or size"});
     }
-    memcpy(reply, buffer, reply_size);
-    if (packet->fd_count == 1) *fd = packet->fds[0];
+    memcpy(expected.reply, buffer, expected.size);
+    for (std::size_t i = 0; i < packet->fd_count; ++i) expected.fds[i] = packet->fds[i];
     return {};
   }
 }
@@ -116,7 +117,7 @@ Result<void> Connection::send(const void* message, std::size_t size, Nanos deadl
 
 void Connection::send_only(const void* message, std::size_t size, bool last) {
   if (socket_ < 0) return;
-  if (!still_ours()) {
+  if (!identity_.still(socket_)) {
     (void)lose({ErrorCode::disconnected, 0, "the program closed our descriptor"});
     return;
   }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "allocator/protocol/socket.hpp"
+#include "shim/client/line.hpp"
 
 namespace vramd::shim {
 
@@ -13,8 +14,9 @@ class Connection {
   static constexpr Nanos kDeadline = seconds(1);
 
   // Connects and says hello, after the connection before is over. A reply with a status other than ok is a refusal; the
-  // connection is over then. Errors: disconnected (nobody listens), timeout, protocol, system.
-  Result<protocol::HelloReply> open(const char* path, protocol::Hello hello, Nanos deadline = kDeadline);
+  // connection is over then. `line`: where the descriptors of kFeatureLine go, {-1, -1} when none came; the caller owns them.
+  // Errors: disconnected (nobody listens), timeout, protocol, system.
+  Result<protocol::HelloReply> open(const char* path, protocol::Hello hello, int (&line)[2], Nanos deadline = kDeadline);
 
   bool connected() const { return __atomic_load_n(&socket_, __ATOMIC_RELAXED) >= 0; }
 
@@ -23,8 +25,8 @@ class Connection {
   template <class Reply, class Request>
   Result<Reply> call(Request request, int* fd = nullptr) {
     Reply reply;
-    if (auto done = exchange(request.header, &request, sizeof request, Reply::kType, &reply, sizeof reply, fd, kDeadline);
-        !done)
+    const Expected expected{Reply::kType, &reply, sizeof reply, fd, fd == nullptr ? 0u : 1u};
+    if (auto done = exchange(request.header, &request, sizeof request, expected, kDeadline); !done)
       return tl::unexpected(done.error());
     return reply;
   }
@@ -41,16 +43,21 @@ class Connection {
   }
 
  private:
-  Result<void> exchange(protocol::Header& header, const void* request, std::size_t request_size, protocol::Type reply_type,
-                        void* reply, std::size_t reply_size, int* fd, Nanos patience);
+  struct Expected {
+    protocol::Type type;
+    void* reply;
+    std::size_t size;
+    int* fds;  // set to -1 where none came
+    std::size_t most_fds;
+  };
+  Result<void> exchange(protocol::Header& header, const void* request, std::size_t request_size, const Expected& expected,
+                        Nanos patience);
   Result<void> send(const void* message, std::size_t size, Nanos deadline);
   void send_only(const void* message, std::size_t size, bool last);
-  bool still_ours() const;
   tl::unexpected<Error> lose(Error why);
 
   int socket_ = -1;
-  dev_t device_ = 0;  // identity of the socket's file: the program may have closed our descriptor and reused its number
-  ino_t inode_ = 0;
+  DescriptorIdentity identity_;
   std::uint32_t next_request_ = 1;
 };
 

@@ -3,8 +3,8 @@
 #include <atomic>
 #include <cerrno>
 
-#include "shim/hook/driver_library.hpp"
 #include "shim/hook/doors.hpp"
+#include "shim/hook/driver_library.hpp"
 #include "shim/hook/libc.hpp"
 #include "shim/hook/loaded_object.hpp"
 #include "shim/hook/process.hpp"

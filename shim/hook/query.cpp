@@ -1,8 +1,8 @@
 #include "shim/hook/query.hpp"
 
 #include "shim/hook/abis.hpp"
-#include "shim/hook/driver_library.hpp"
 #include "shim/hook/doors.hpp"
+#include "shim/hook/driver_library.hpp"
 #include "shim/hook/statistics.hpp"
 
 namespace vramd::shim::hook::query {

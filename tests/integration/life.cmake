@@ -27,10 +27,10 @@ if(TARGET vramd_preload AND TARGET simgpu_libcuda)
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(life_worker vramd_preload simgpu_libcuda)
 
-  # Two halves, which may run beside each other.
-  foreach(half programs surroundings)
+  # Parts that may run beside each other.
+  foreach(half programs surroundings slow)
     add_test(NAME process_life_${half} COMMAND ${Python3_EXECUTABLE} ${life_here}/process_life.py --${half})
-    set_tests_properties(process_life_${half} PROPERTIES LABELS integration TIMEOUT 180
+    set_tests_properties(process_life_${half} PROPERTIES LABELS "integration$<$<STREQUAL:${half},slow>:;long>" TIMEOUT 180
       ENVIRONMENT "VRAMD_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 endif()

@@ -285,7 +285,7 @@ def limits_of_users():
     with unprivileged() as (stand, drop, tree):
         for resource in ("memlock", "stack", "core"):
             nobody_runs(stand, drop, tree, "limited", resource, 0 if resource != "stack" else 65536)
-        # The simulated driver starts a thread at cuInit; the shim none at all, so that one more is enough.
+        # Where no thread can be had the shim does without its own.
         nobody_runs(stand, drop, tree, "limited", "nproc", 4096)
         for limit in (64, 16):
             nobody_runs(stand, drop, tree, "few_descriptors", limit)
@@ -610,6 +610,54 @@ def a_lost_daemon_is_found_again():
             wait_for(lambda: ledger_is_empty(stand), 2, lambda: f"{lost}: the ledger is empty: {stand.status()}")
 
 
+def what_another_job_holds_idle():
+    """It comes back at once when somebody needs it, however long its holder sleeps; of one that can't answer, nobody waits for long."""
+    policy = {"version": 1, "pool": {"headroom": "0B", "retain": "0B"}}
+    with Life(capacity_mb=1024) as stand:
+        stand.base["SIM_CONTEXT_MB"] = "16"
+        stand.start_daemon(policy)
+        holder = Blocks(stand)
+        holder.tell("+200")
+        holder.tell("-")
+        check(account(stand) == (200, 0), f"held idle: {account(stand)}")
+        needy = Blocks(stand)
+        needy.tell("+850")
+        wait_for(lambda: stand.leased() == 850 * MiB, 1, lambda: f"the holder has given back: {stand.status()}")
+        check(stand.metric("vramd_recalls_total") >= 1 and stand.metric("vramd_recalls_late_total") == 0, "recalls are counted")
+        holder.tell("+20")
+        needy.end(most=0)
+        holder.tell("+200")
+        holder.tell("-")
+        holder.tell("-")
+        holder.job.send_signal(signal.SIGSTOP)
+        needy = Blocks(stand)
+        begin = time.monotonic()
+        needy.job.stdin.write("+850\n")
+        needy.job.stdin.close()
+        check(needy.job.wait(timeout=10) == 70, "850 MiB are there")
+        if time.monotonic() - begin > 1.5:
+            raise Slow(f"the refusal took {time.monotonic() - begin:.1f} s")
+        check("daemon is gone" not in needy.job.stderr.read(), "the job lost the daemon")
+        check(stand.metric("vramd_recalls_late_total") >= 1, "a late recall is counted")
+        holder.job.send_signal(signal.SIGCONT)
+        holder.end(most=0)
+        wait_for(lambda: ledger_is_empty(stand), 2, "the ledger is empty")
+
+
+def what_nobody_has_used_for_long():
+    """Goes back by itself."""
+    with Life() as stand:
+        stand.start_daemon()
+        blocks = Blocks(stand)
+        blocks.tell("+200")
+        blocks.tell("+8")
+        blocks.tell("-")
+        time.sleep(9)
+        check(account(stand) == (232, 0), f"kept for a while: {account(stand)}")
+        wait_for(lambda: account(stand)[0] == 32, 20, lambda: f"given back: {account(stand)}")
+        blocks.end(most=0)
+
+
 def nobody_reads_what_we_say():
     """stderr is a pipe without a reader, or full: one line of ours must neither end nor stop a job that says nothing."""
     for full in (False, True):
@@ -706,15 +754,17 @@ SURROUNDING_CASES = [limits_of_address_space, lacking_system_calls, system_calls
                      a_root_without_the_socket, setuid_programs, static_programs, jemalloc, a_tracing_malloc, address_sanitizer,
                      thread_sanitizer, valgrind, profilers_have_the_driver_for_themselves, the_right_card,
                      the_daemon_dies_and_comes_back, a_daemon_that_comes_later, a_lost_daemon_is_found_again,
-                     nobody_reads_what_we_say, the_daemon_is_stopped, a_job_is_stopped, a_child_outlives_a_killed_job,
+                     what_another_job_holds_idle, nobody_reads_what_we_say, the_daemon_is_stopped, a_job_is_stopped, a_child_outlives_a_killed_job,
                      a_killed_job_gives_its_memory_back]
 
+SLOW_CASES = [what_nobody_has_used_for_long]
+
 if __name__ == "__main__":
-    chosen = {"--programs": PROGRAM_CASES, "--surroundings": SURROUNDING_CASES}.get(sys.argv[1] if sys.argv[1:] else None)
+    chosen = {"--programs": PROGRAM_CASES, "--surroundings": SURROUNDING_CASES, "--slow": SLOW_CASES}.get(sys.argv[1] if sys.argv[1:] else None)
     if chosen is not None:
         del sys.argv[1]
     try:
-        harness.main([patient(test) for test in chosen or PROGRAM_CASES + SURROUNDING_CASES])
+        harness.main([patient(test) for test in chosen or PROGRAM_CASES + SURROUNDING_CASES + SLOW_CASES])
     finally:
         if _stand is not None:
             _stand.__exit__()

@@ -329,3 +329,161 @@ TEST_CASE("Broker: reading stops at 64 waiting requests") {
   for (std::uint32_t i = 0; i < kMaxWaiting; ++i) anna.reply();
   CHECK_FALSE(bench.broker->saturated(anna.id()));
 }
+
+namespace {
+
+// A session with a line: what it is asked for, and what it says it holds idle.
+struct LineGuest : Guest {
+  LineGuest(Bench& host, const std::string& user, unsigned uid) : Guest(host, user, uid) {
+    host.broker->set_line(id(),
+                          {[this](std::uint32_t number, std::uint32_t, Bytes bytes) { recalls.emplace_back(number, bytes); },
+                           [this](std::uint32_t) { return shown; }});
+  }
+  void take(int count) {
+    for (int i = 0; i < count; ++i) {
+      chunks.push_back(grant(32_MiB).chunk);
+      acknowledge(chunks.back());
+    }
+  }
+  void give(std::size_t count) {
+    auto back = protocol::make<protocol::GiveBack>(0);
+    for (; count > 0; --count, chunks.pop_back()) back.chunks[back.count++] = chunks.back();
+    send(back);
+  }
+  void answer(std::size_t recall) { send(protocol::make<protocol::Recalled>(recalls.at(recall).first)); }
+
+  Bytes shown;
+  std::vector<std::pair<std::uint32_t, Bytes>> recalls;
+  std::vector<std::uint64_t> chunks;
+};
+
+// Timers, fired by hand.
+struct Timers {
+  explicit Timers(Bench& bench) {
+    bench.broker->call_after = [this](Nanos, std::function<void()> call) { calls.push_back(std::move(call)); };
+  }
+  void fire_all() {
+    for (const auto& call : std::exchange(calls, {})) call();
+  }
+  std::vector<std::function<void()>> calls;
+};
+
+}  // namespace
+
+TEST_CASE("Recall: who lacks memory gets what others hold idle, the one with most is asked first") {
+  Bench bench(256_MiB);
+  Timers timers(bench);
+  LineGuest anna(bench, "anna", 1000), bert(bench, "bert", 1001), carl(bench, "carl", 1000);
+  anna.take(2);
+  bert.take(6);
+  anna.shown = 64_MiB;
+  bert.shown = 96_MiB;
+  carl.ask(32_MiB);
+  bench.settle();
+  CHECK(carl.packets.empty());  // waits
+  REQUIRE(bert.recalls.size() == 1);
+  CHECK(bert.recalls[0].second == 32_MiB);
+  CHECK(anna.recalls.empty());
+  bert.give(1);  // of another domain: released and created anew
+  bert.answer(0);
+  const auto reply = carl.reply();
+  CHECK(reply.header.status == Status::ok);
+  CHECK((reply.flags & protocol::kGrantFresh) != 0);
+  CHECK(bench.device->pool().counts().oom == 0);
+  timers.fire_all();  // too late to matter
+  bench.settle();
+  CHECK(carl.packets.empty());
+}
+
+TEST_CASE("Recall: several are asked when one has not enough, and a chunk of one's own domain comes as it is") {
+  Bench bench(256_MiB);
+  Timers timers(bench);
+  LineGuest anna(bench, "anna", 1000), bert(bench, "bert", 1001), carl(bench, "carl", 1000);
+  anna.take(4);
+  bert.take(4);
+  anna.shown = 20_MiB;
+  bert.shown = 16_MiB;
+  carl.ask(32_MiB);
+  bench.settle();
+  REQUIRE(anna.recalls.size() == 1);
+  REQUIRE(bert.recalls.size() == 1);
+  CHECK(bert.recalls[0].second == 12_MiB);
+  bert.answer(0);  // it had nothing after all
+  bench.settle();
+  CHECK(carl.packets.empty());
+  anna.give(1);
+  const auto reply = carl.reply();
+  CHECK(reply.header.status == Status::ok);
+  CHECK((reply.flags & protocol::kGrantFresh) == 0);
+}
+
+TEST_CASE("Recall: refused when all have answered in vain, or when the time is up; then the deaf are left alone for a while") {
+  Bench bench(64_MiB);
+  Timers timers(bench);
+  LineGuest anna(bench, "anna", 1000), bert(bench, "bert", 1001);
+  anna.take(2);
+  anna.shown = 32_MiB;
+  bert.ask(32_MiB);
+  bench.settle();
+  REQUIRE(anna.recalls.size() == 1);
+  anna.answer(0);
+  CHECK(bert.reply().header.status == Status::out_of_memory);
+  CHECK(bench.device->pool().counts().oom == 1);
+
+  bert.ask(32_MiB);
+  bench.settle();
+  REQUIRE(anna.recalls.size() == 2);
+  CHECK(bert.packets.empty());
+  timers.fire_all();
+  CHECK(bert.reply().header.status == Status::out_of_memory);
+  CHECK(bench.device->pool().counts().oom == 2);
+  CHECK(bert.grant(32_MiB).header.status == Status::out_of_memory);  // at once
+  CHECK(anna.recalls.size() == 2);
+  anna.answer(1);  // late, and no harm
+  anna.answer(0);
+  bench.settle();
+}
+
+TEST_CASE("Recall: a session that dies instead of answering gives its memory all the same, and who waits may die too") {
+  Bench bench(64_MiB);
+  Timers timers(bench);
+  LineGuest anna(bench, "anna", 1000), bert(bench, "bert", 1001), carl(bench, "carl", 1002);
+  anna.take(2);
+  anna.shown = 64_MiB;
+  bert.ask(32_MiB);
+  carl.ask(32_MiB);
+  bench.settle();
+  bench.broker->end(carl.id());
+  bench.broker->end(anna.id());
+  CHECK(bert.reply().header.status == Status::ok);
+  timers.fire_all();
+  bench.settle();
+  CHECK(carl.packets.empty());
+}
+
+TEST_CASE("Recall: nobody is asked for more than he holds, and memory info counts what can be recalled") {
+  Bench bench(128_MiB);
+  Timers timers(bench);
+  LineGuest anna(bench, "anna", 1000), bert(bench, "bert", 1001);
+  anna.take(2);
+  const auto free_of_bert = [&] {
+    bert.send(protocol::make<protocol::MemoryInfo>(9));
+    while (bert.packets.empty()) bench.loop.run_one();
+    protocol::MemoryInfoReply reply;
+    REQUIRE(protocol::decode(bert.packets.front().bytes.data(), bert.packets.front().bytes.size(), reply));
+    bert.packets.pop_front();
+    return Bytes{reply.free_bytes};
+  };
+  CHECK(free_of_bert() == 64_MiB);
+  anna.shown = 32_MiB;
+  CHECK(free_of_bert() == 96_MiB);
+  anna.shown = Bytes{UINT64_MAX};
+  CHECK(free_of_bert() == 128_MiB);
+  bert.take(2);
+  bert.ask(32_MiB);
+  bench.settle();
+  REQUIRE(anna.recalls.size() == 1);
+  CHECK(anna.recalls[0].second == 32_MiB);
+  anna.give(1);
+  CHECK(bert.reply().header.status == Status::ok);
+}

@@ -74,6 +74,8 @@ bool reply(int socket, M message) {
 
 bool greet(int socket, const Header& request) { return reply(socket, make<HelloReply>(request.request)); }
 
+int no_line[2];
+
 std::size_t open_descriptors() {
   std::size_t count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
@@ -84,10 +86,10 @@ std::size_t open_descriptors() {
 
 TEST_CASE("Connection: nobody listens") {
   Connection connection;
-  auto opened = connection.open("/nonexistent/vramd.sock", make<Hello>(0));
+  auto opened = connection.open("/nonexistent/vramd.sock", make<Hello>(0), no_line);
   REQUIRE_FALSE(opened.has_value());
   CHECK(opened.error().code == ErrorCode::disconnected);
-  auto too_long = connection.open(std::string(200, 'x').c_str(), make<Hello>(0));
+  auto too_long = connection.open(std::string(200, 'x').c_str(), make<Hello>(0), no_line);
   REQUIRE_FALSE(too_long.has_value());
   CHECK(too_long.error().code == ErrorCode::invalid_argument);
 }
@@ -99,7 +101,7 @@ TEST_CASE("Connection: a daemon that refuses") {
     return reply(s, refusal);
   });
   Connection connection;
-  auto opened = connection.open(daemon.path.c_str(), make<Hello>(0));
+  auto opened = connection.open(daemon.path.c_str(), make<Hello>(0), no_line);
   REQUIRE(opened.has_value());
   CHECK(opened->header.status == Status::too_many);
   CHECK(opened->limit_bytes[1] == 5);
@@ -116,7 +118,7 @@ TEST_CASE("Connection: more than the socket holds waits for a daemon that is slo
     return h.type == Type::give_back || reply(s, make<MemoryInfoReply>(h.request));
   });
   Connection connection;
-  REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0)).has_value());
+  REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0), no_line).has_value());
   for (int i = 0; i < kMessages; ++i) connection.post(make<GiveBack>(0));
   CHECK(connection.call<MemoryInfoReply>(make<MemoryInfo>(0)).has_value());  // read after all the others
   CHECK(received == kMessages);
@@ -132,7 +134,7 @@ TEST_CASE("Connection: a thread that is cancelled in a call leaves the connectio
     return reply(s, make<MemoryInfoReply>(h.request));
   });
   static Connection connection;  // outlives the threads, whatever happens
-  REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0)).has_value());
+  REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0), no_line).has_value());
   pthread_t caller{};
   const auto call_and_end = [](void*) -> void* {
     (void)connection.call<MemoryInfoReply>(make<MemoryInfo>(0));
@@ -162,7 +164,7 @@ TEST_CASE("Connection: after the last message there is no daemon") {
       return h.type == Type::hello ? greet(s, h) : true;
     });
     Connection connection;
-    REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0)).has_value());
+    REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0), no_line).has_value());
     connection.post_last(make<Goodbye>(0));
     CHECK_FALSE(connection.connected());
     auto after = connection.call<MemoryInfoReply>(make<MemoryInfo>(0));
@@ -176,7 +178,7 @@ TEST_CASE("Connection: after the last message there is no daemon") {
 TEST_CASE("Connection: a deaf daemon costs one deadline, once") {
   FakeDaemon daemon([](int s, const Header& h) { return h.type == Type::hello ? greet(s, h) : true; });
   Connection connection;
-  REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0)).has_value());
+  REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0), no_line).has_value());
   const Nanos begin = MonotonicClock{}.now();
   auto info = connection.call<MemoryInfoReply>(make<MemoryInfo>(0));
   REQUIRE_FALSE(info.has_value());
@@ -202,7 +204,7 @@ TEST_CASE("Connection: replies that make no sense end it") {
   for (const auto& answer : answers) {
     FakeDaemon daemon([&](int s, const Header& h) { return h.type == Type::hello ? greet(s, h) : answer(s, h); });
     Connection connection;
-    REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0)).has_value());
+    REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0), no_line).has_value());
     CHECK_FALSE(connection.call<MemoryInfoReply>(make<MemoryInfo>(0)).has_value());
     CHECK_FALSE(connection.connected());
   }
@@ -218,7 +220,7 @@ TEST_CASE("Connection: descriptors that were not asked for are closed") {
       return send_message(s, make<GrantReply>(h.request), two, 2).has_value();
     });
     Connection connection;
-    REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0)).has_value());
+    REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0), no_line).has_value());
     int fd = 5;
     CHECK_FALSE(connection.call<GrantReply>(make<Grant>(0), &fd).has_value());
     CHECK(fd == -1);
@@ -233,7 +235,7 @@ TEST_CASE("Connection: a refusal is a value and the connection goes on") {
     return reply(s, make<MemoryInfoReply>(h.request));
   });
   Connection connection;
-  REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0)).has_value());
+  REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0), no_line).has_value());
   auto grant = connection.call<GrantReply>(make<Grant>(0));
   REQUIRE(grant.has_value());
   CHECK(grant->header.status == Status::unsupported);
@@ -243,7 +245,7 @@ TEST_CASE("Connection: a refusal is a value and the connection goes on") {
 TEST_CASE("Connection: a program that closes all descriptors and reuses the number keeps its file") {
   FakeDaemon daemon([](int s, const Header& h) { return greet(s, h); });
   Connection connection;
-  REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0)).has_value());
+  REQUIRE(connection.open(daemon.path.c_str(), make<Hello>(0), no_line).has_value());
   int socket = -1;
   for (int fd = 100; fd < 1024 && socket < 0; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0) socket = fd;
