@@ -30,7 +30,7 @@ class Form(unittest.TestCase):
         self.assertEqual(glob.glob("/dev/shm/vramd-bench-*"), [])
 
     def test_every_bench_has_a_control_that_misses_its_target(self):
-        for name in ("sim", "startup", "gate"):
+        for name in ("sim", "startup", "gate", "grant", "giveback"):
             (result,) = json.loads(bench(name, "--json").stdout)
             controls = [row for row in result["rows"] if row["control"]]
             self.assertTrue(controls, name)
@@ -50,7 +50,7 @@ class Form(unittest.TestCase):
             done = bench(*arguments)
             self.assertEqual(done.returncode, 2)
             self.assertTrue(done.stderr.startswith("vramd-bench: "), done.stderr)
-        self.assertIn("write startup or sim or gate", bench("sprint").stderr)
+        self.assertIn("write startup or sim or gate or grant or giveback", bench("sprint").stderr)
         done = bench("startup", "--shim", "/nonexistent/libvramd.so")
         self.assertEqual(done.returncode, 1)
         self.assertIn("build it or name --shim", done.stderr)

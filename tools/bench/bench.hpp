@@ -44,6 +44,8 @@ struct Result {
 Result run_startup(const Options& options);
 Result run_sim(const Options& options);
 Result run_gate(const Options& options);
+Result run_grant(const Options& options);
+Result run_giveback(const Options& options);
 
 // The process in which run_gate() measures, since the library must be preloaded there: `vramd-bench kGateChild COUNT`.
 inline constexpr const char* kGateChild = "--gate-child";

@@ -20,6 +20,8 @@ constexpr Known kBenches[] = {
     {"startup", "what the preloaded library adds to the start of programs that never touch CUDA", run_startup},
     {"sim", "what the simulated driver's own calls cost", run_sim},
     {"gate", "what the hook and the open gate add to a launch", run_gate},
+    {"grant", "what a warm chunk from the daemon costs", run_grant},
+    {"giveback", "how fast the driver has back what a session gives back", run_giveback},
 };
 
 constexpr int kMissed = 1, kUsage = 2;

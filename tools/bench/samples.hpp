@@ -9,6 +9,7 @@ namespace vramd::bench {
 class Samples {
  public:
   void add(double value) { values_.push_back(value); }
+  void add(const Samples& more) { values_.insert(values_.end(), more.values_.begin(), more.values_.end()); }
   std::size_t size() const { return values_.size(); }
   // The nearest-rank percentile, `percent` from 0 to 100; 0 without samples.
   double percentile(double percent) const;
