@@ -80,7 +80,7 @@ Measure DeviceActor::take_measure() {
   return {{free}, backed_};
 }
 
-Result<int> DeviceActor::create_now(ChunkId chunk, Bytes bytes, Bytes headroom) {
+Result<int> DeviceActor::create_now(ChunkId chunk, Bytes bytes, Bytes headroom, bool clear) {
   if (take_measure().free < bytes + headroom) return failure(ErrorCode::out_of_memory, "pool.headroom");
   const CUmemAllocationProp properties = chunk_properties(device_);
   CUmemGenericAllocationHandle handle{};
@@ -88,7 +88,8 @@ Result<int> DeviceActor::create_now(ChunkId chunk, Bytes bytes, Bytes headroom) 
     return tl::unexpected(ok.error());
   backings_.emplace(chunk, Backing{handle, bytes});
   backed_ += bytes;
-  auto fd = export_now(chunk);
+  const Result<void> cleared = clear ? clear_now(chunk) : Result<void>{};
+  auto fd = cleared ? export_now(chunk) : tl::unexpected(cleared.error());
   if (!fd) {
     if (auto ok = check(driver_.mem_release(handle), "cuMemRelease"); !ok)
       log::error(text("cuMemRelease after a failed export: CUDA error ", ok.error().detail));
@@ -96,6 +97,28 @@ Result<int> DeviceActor::create_now(ChunkId chunk, Bytes bytes, Bytes headroom) 
     backed_ -= bytes;
   }
   return fd;
+}
+
+// In a mapping of its own, since a chunk has no address.
+Result<void> DeviceActor::clear_now(ChunkId chunk) {
+  const auto at = backings_.find(chunk);
+  if (at == backings_.end()) return failure(ErrorCode::invalid_argument, "clearing a chunk that is gone");
+  const std::size_t size = at->second.bytes.value;
+  CUdeviceptr address = 0;
+  if (auto ok = check(driver_.mem_address_reserve(&address, size, 0, 0, 0), "cuMemAddressReserve"); !ok) return ok;
+  Result<void> result = check(driver_.mem_map(address, size, 0, at->second.handle, 0), "cuMemMap");
+  if (result) {
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = device_;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    result = check(driver_.mem_set_access(address, size, &access, 1), "cuMemSetAccess");
+    if (result) result = check(driver_.memset_d8(address, 0, size), "cuMemsetD8");
+    if (result) result = check(driver_.ctx_synchronize(), "cuCtxSynchronize");
+    if (auto ok = check(driver_.mem_unmap(address, size), "cuMemUnmap"); !ok && result) result = ok;
+  }
+  if (auto ok = check(driver_.mem_address_free(address, size), "cuMemAddressFree"); !ok && result) result = ok;
+  return result;
 }
 
 Result<int> DeviceActor::export_now(ChunkId chunk) {
@@ -110,9 +133,13 @@ Result<int> DeviceActor::export_now(ChunkId chunk) {
   return fd;
 }
 
-void DeviceActor::create(ChunkId chunk, Bytes bytes, Bytes headroom, std::function<void(Created)> done) {
+void DeviceActor::clear(ChunkId chunk, std::function<void(Result<void>)> done) {
+  enqueue([=, this, done = std::move(done)] { post_([done, result = clear_now(chunk)] { done(result); }); });
+}
+
+void DeviceActor::create(ChunkId chunk, Bytes bytes, Bytes headroom, bool clear, std::function<void(Created)> done) {
   enqueue([=, this, done = std::move(done)] {
-    auto fd = create_now(chunk, bytes, headroom);
+    auto fd = create_now(chunk, bytes, headroom, clear);
     post_([done, result = Created{fd, take_measure()}] { done(result); });
   });
 }

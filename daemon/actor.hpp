@@ -46,9 +46,11 @@ class DeviceActor {
   // Starts the thread and retains the device's primary context there. Blocks until that is done.
   Result<Measure> start();
 
-  // Creates a chunk and exports it. Out of memory when the driver says so, or when less than `headroom` would
-  // be left.
-  void create(ChunkId chunk, Bytes bytes, Bytes headroom, std::function<void(Created)> done);
+  // Creates a chunk, clears it if so wanted, and exports it. Out of memory when the driver says so, or when less than
+  // `headroom` would be left.
+  void create(ChunkId chunk, Bytes bytes, Bytes headroom, bool clear, std::function<void(Created)> done);
+  // Fills a chunk with zeros. Nobody may use it meanwhile.
+  void clear(ChunkId chunk, std::function<void(Result<void>)> done);
   void release(chunks::Releases releases, std::function<void(Released)> done);
   void export_fd(ChunkId chunk, std::function<void(Result<int>)> done);
   void measure(std::function<void(Measure)> done);
@@ -62,7 +64,8 @@ class DeviceActor {
   void run(std::promise<Result<Measure>> started);
   Result<void> enter_context();
   Measure take_measure();
-  Result<int> create_now(ChunkId chunk, Bytes bytes, Bytes headroom);
+  Result<int> create_now(ChunkId chunk, Bytes bytes, Bytes headroom, bool clear);
+  Result<void> clear_now(ChunkId chunk);
   Result<int> export_now(ChunkId chunk);
   void release_everything();
 

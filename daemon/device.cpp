@@ -35,6 +35,7 @@ Device::Device(const Driver& driver, const DeviceFacts& facts, const policy::Pol
     : driver_(driver),
       facts_(facts),
       pool_(pool_config(facts, policy, kIndexShift)),
+      scrub_(policy.pool_scrub),
       fd_capacity_(fd_capacity),
       post_(std::move(post)),
       answer_(std::move(answer)),
@@ -69,6 +70,9 @@ void Device::start() {
 bool Device::stop(Nanos deadline) { return actor_ == nullptr || actor_->stop(deadline); }
 
 void Device::configure(const policy::Policy& policy) {
+  // What lies idle was created as the driver gave it.
+  const bool trusted_driver = std::exchange(scrub_, policy.pool_scrub) == policy::Scrub::driver;
+  if (trusted_driver && scrub_ != policy::Scrub::driver) release(pool_.configure({}, pool_.headroom()));
   const auto config = pool_config(facts_, policy, kIndexShift);
   release(pool_.configure(config.retain, config.headroom));
 }
@@ -94,10 +98,10 @@ void Device::apply(const chunks::Decision& decision, const Ask& ask) {
   if (const auto* granted = std::get_if<chunks::Granted>(&decision)) {
     deliver(*granted, ask.request);
   } else if (const auto* needed = std::get_if<chunks::NeedCreate>(&decision)) {
-    create(needed->chunk, ask);
+    create(needed->chunk, ask, needed->foreign);
   } else if (const auto* convert = std::get_if<chunks::NeedConvert>(&decision)) {
     release(convert->releases);
-    create(convert->chunk, ask);
+    create(convert->chunk, ask, convert->foreign);
   } else if (const auto* kept = std::get_if<chunks::Kept>(&decision)) {
     release(kept->releases);
   } else if (const auto* refused = std::get_if<chunks::Refused>(&decision)) {
@@ -151,6 +155,21 @@ void Device::refuse(SessionId session, std::uint32_t request, chunks::Refusal re
 }
 
 void Device::deliver(const chunks::Granted& granted, std::uint32_t request) {
+  if (granted.fresh || scrub_ != policy::Scrub::always) return deliver_as_it_is(granted, request);
+  actor_->clear(granted.chunk,
+                [this, granted, request](const Result<void>& cleared) { deliver_cleared(granted, request, cleared); });
+}
+
+void Device::deliver_cleared(const chunks::Granted& granted, std::uint32_t request, const Result<void>& cleared) {
+  // The session may have ended while the actor worked.
+  if (!pool_.holds(granted.session, granted.chunk)) return;
+  if (cleared) return deliver_as_it_is(granted, request);
+  log::error(text("GPU ", facts_.index, ": ", cleared.error().what, ": error ", cleared.error().detail));
+  if (const auto revoked = pool_.revoke(granted.session, granted.chunk)) release({*revoked});
+  refuse(granted.session, request, chunks::Refusal::driver_failed);
+}
+
+void Device::deliver_as_it_is(const chunks::Granted& granted, std::uint32_t request) {
   const auto cached = fds_.find(granted.chunk);
   if (cached != fds_.end()) {
     answer_(granted.session, request,
@@ -174,8 +193,9 @@ void Device::deliver_exported(const chunks::Granted& granted, std::uint32_t requ
   answer_(granted.session, request, {protocol::Status::ok, granted.chunk, granted.bytes, granted.fresh, borrowed});
 }
 
-void Device::create(ChunkId chunk, const Ask& ask) {
-  actor_->create(chunk, ask.bytes, pool_.headroom(),
+void Device::create(ChunkId chunk, const Ask& ask, bool foreign) {
+  const bool clear = scrub_ == policy::Scrub::always || (foreign && scrub_ == policy::Scrub::domain);
+  actor_->create(chunk, ask.bytes, pool_.headroom(), clear,
                  [this, chunk, ask](const DeviceActor::Created& created) { on_created(chunk, ask, created); });
 }
 

@@ -107,8 +107,10 @@ class Device {
   bool wait_for_others(Ask ask);
   void end_turn(std::uint64_t turn);
   void deliver(const chunks::Granted& granted, std::uint32_t request);
+  void deliver_cleared(const chunks::Granted& granted, std::uint32_t request, const Result<void>& cleared);
+  void deliver_as_it_is(const chunks::Granted& granted, std::uint32_t request);
   void deliver_exported(const chunks::Granted& granted, std::uint32_t request, Result<int> exported);
-  void create(ChunkId chunk, const Ask& ask);
+  void create(ChunkId chunk, const Ask& ask, bool foreign);
   void on_created(ChunkId chunk, const Ask& ask, const DeviceActor::Created& created);
   void release(chunks::Releases releases, std::function<void()> done = {});
   void observe(const Measure& measure, Bytes dirty_released = {});
@@ -117,6 +119,7 @@ class Device {
   const Driver& driver_;
   DeviceFacts facts_;
   chunks::Pool pool_;
+  policy::Scrub scrub_;
   std::size_t fd_capacity_;
   DeviceActor::Post post_;
   Answer answer_;

@@ -57,7 +57,7 @@ Decision Pool::request(SessionId session, Bytes bytes) {
   }
 
   const ChunkId id{next_id_++};
-  chunks_.emplace(id, Chunk{*chunk_class, State::creating, false, DomainId{}, session});
+  chunks_.emplace(id, Chunk{*chunk_class, State::creating, false, false, DomainId{}, session});
   bytes_in(State::creating) += bytes;
   account->pending += bytes;
   ++account->pending_count;
@@ -65,8 +65,9 @@ Decision Pool::request(SessionId session, Bytes bytes) {
   Releases releases;
   if (known_free_ < needed) releases = make_room(needed - known_free_);
   known_free_ = saturating_sub(known_free_, bytes);
-  if (releases.empty()) return NeedCreate{id, bytes};
-  return NeedConvert{std::move(releases), id, bytes};
+  const bool foreign = chunks_.at(id).foreign = is_foreign_to(account->domain);
+  if (releases.empty()) return NeedCreate{id, bytes, foreign};
+  return NeedConvert{std::move(releases), id, bytes, foreign};
 }
 
 Decision Pool::created(ChunkId id) {
@@ -80,7 +81,12 @@ Decision Pool::created(ChunkId id) {
     ++counts_.miss;
     return lease(session, *account, id, chunk);
   }
-  // Nobody has seen it: it is fresh for anybody.
+  // Whom it was created for is gone. It may hold bytes of that domain, and then of no other that we could name.
+  if (!chunk.foreign && (gone_ != DomainId{} || several_gone_)) {
+    chunk.session = SessionId{};
+    return Kept{{make_releasing(id)}};
+  }
+  // Nobody has seen it, and it is cleared, or nobody's memory has come back yet: it is fresh for anybody.
   make_idle(id, chunk);
   return Kept{trim()};
 }
@@ -94,7 +100,8 @@ Decision Pool::create_failed(ChunkId id, CreateFailure why) {
     // The driver's word counts, not known_free_. All idle chunks may go for one that is asked for, a step at
     // a time.
     Releases releases = make_room(bytes);
-    if (!releases.empty()) return NeedConvert{std::move(releases), id, bytes};
+    chunk.foreign = is_foreign_to(account->domain);
+    if (!releases.empty()) return NeedConvert{std::move(releases), id, bytes, chunk.foreign};
   }
   if (account != nullptr) {
     account->pending -= bytes;
@@ -192,13 +199,21 @@ void Pool::make_idle(ChunkId id, Chunk& chunk) {
   idle_.push(chunk.chunk_class, chunk.domain, id);
 }
 
+void Pool::note_gone(const Chunk& chunk) {
+  if (!chunk.used) return;
+  several_gone_ = several_gone_ || (gone_ != DomainId{} && gone_ != chunk.domain);
+  gone_ = chunk.domain;
+}
+
 Release Pool::make_dying(ChunkId id, Chunk& chunk) {
+  note_gone(chunk);
   move_state(chunk, State::dying);
   return {id, chunk.bytes(), true};
 }
 
 Release Pool::make_releasing(ChunkId id) {
   Chunk& chunk = chunks_.at(id);
+  note_gone(chunk);
   move_state(chunk, State::releasing);
   known_free_ = known_free_ == kUnlimited ? kUnlimited : known_free_ + chunk.bytes();
   return {id, chunk.bytes(), false};

@@ -11,7 +11,8 @@
 // Promises, each walked by check():
 //   * a chunk is in exactly one state and leased to at most one session;
 //   * the bytes granted are the bytes leased are the sum over all accounts, at every moment;
-//   * a used chunk is granted again only inside its domain; it leaves the domain by release and create;
+//   * a used chunk is granted again only inside its domain; it leaves the domain by release and create, and what is created for
+//     one domain after another one's memory has gone to the driver is said to be foreign;
 //   * a chunk of a session that has ended is never granted again;
 //   * a request is refused for lack of memory only after every idle chunk has gone and the driver has still
 //   refused.
@@ -87,6 +88,7 @@ class Pool {
     std::size_t chunk_class;
     State state;
     bool used;          // was leased before
+    bool foreign;       // as it was said at its creation
     DomainId domain;    // of its users; none while unused
     SessionId session;  // leased to, or being created for
 
@@ -102,6 +104,9 @@ class Pool {
   // Gives up idle chunks until `wanted` bytes have become free or none is left.
   Releases make_room(Bytes wanted);
   void move_state(Chunk& chunk, State to);
+  // Notes that the driver gets memory back that this domain has used.
+  void note_gone(const Chunk& chunk);
+  bool is_foreign_to(DomainId domain) const { return several_gone_ || (gone_ != DomainId{} && gone_ != domain); }
   Bytes& bytes_in(State state) { return in_state_[static_cast<std::size_t>(state)]; }
   Bytes bytes_in(State state) const { return in_state_[static_cast<std::size_t>(state)]; }
 
@@ -112,6 +117,8 @@ class Pool {
   IdleLists idle_;
   std::unordered_map<ChunkId, Chunk> chunks_;
   Bytes in_state_[5] = {};
+  DomainId gone_{};  // whose memory the driver has got back: none, one, or several
+  bool several_gone_ = false;
   Counts counts_;
 };
 

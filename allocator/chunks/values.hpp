@@ -41,11 +41,13 @@ struct Granted {
 struct NeedCreate {
   ChunkId chunk;  // to be named in created() or create_failed()
   Bytes bytes;
+  bool foreign;  // the driver may take memory for it that another domain has used: to be cleared before anybody sees it
 };
 struct NeedConvert {
   Releases releases;
   ChunkId chunk;
   Bytes bytes;
+  bool foreign;
 };
 // A chunk was created for a session that is gone: it stays in the pool. `releases` is what is above `retain`
 // now.

@@ -41,7 +41,7 @@ constexpr Key kPoolKeys[] = {
     {"garbage_collection_threshold", {Form::ratio}, kLater},
     {"domain", choice(kDomains), kLater},
     {"ipc", choice(kIpc), kLater},
-    {"scrub", choice(kScrub), kLater},
+    {"scrub", choice(kScrub)},
 };
 constexpr KeyTable kPool{kPoolKeys};
 

@@ -57,6 +57,7 @@ constexpr Word<protocol::Mode> kModes[] = {{"off", protocol::Mode::off},
 constexpr Word<protocol::Priority> kPriorities[] = {{"batch", protocol::Priority::batch},
                                                     {"normal", protocol::Priority::normal},
                                                     {"interactive", protocol::Priority::interactive}};
+constexpr Word<Scrub> kScrubs[] = {{"always", Scrub::always}, {"domain", Scrub::domain}, {"driver", Scrub::driver}};
 constexpr Word<Per> kPer[] = {{"session", Per::session}, {"user", Per::user},           {"job", Per::job},
                               {"cgroup", Per::cgroup},   {"container", Per::container}, {"rule", Per::rule}};
 
@@ -96,6 +97,7 @@ class Reader {
     const Node* pool = root.find("pool");
     if (const auto retain = amount_of(find(pool, "retain"))) policy.pool_retain = *retain;
     if (const auto headroom = amount_of(find(pool, "headroom"))) policy.pool_headroom = *headroom;
+    if (const auto scrub = word_of(find(pool, "scrub"), kScrubs)) policy.pool_scrub = *scrub;
     if (const auto listen = text_of(find(root.find("metrics"), "listen"))) policy.metrics_listen = *listen;
     const Node* sessions = root.find("sessions");
     if (sessions == nullptr || sessions->kind != Kind::array) return policy;

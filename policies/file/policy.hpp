@@ -20,6 +20,10 @@ struct Amount {
   std::uint64_t of(std::uint64_t total) const;  // rounds down
 };
 
+// When a chunk is cleared before somebody gets it: every time, when its memory may have been another domain's, or never, as the
+// driver does it.
+enum class Scrub : std::uint8_t { always, domain, driver };
+
 enum class Per : std::uint8_t { session, user, job, cgroup, container, rule };
 
 // Fields that are set must all match. Patterns are shell wildcards (* and ?).
@@ -42,7 +46,8 @@ struct Policy {
   protocol::Mode mode = protocol::Mode::pool;
   Amount pool_retain{0, 5, true};                // idle chunks the daemon keeps warm
   Amount pool_headroom{256ull << 20, 0, false};  // left to the driver and to processes without the shim
-  std::vector<SessionRule> sessions;             // first match wins
+  Scrub pool_scrub = Scrub::domain;
+  std::vector<SessionRule> sessions;  // first match wins
   std::string metrics_listen = "127.0.0.1:9845";
 };
 

@@ -32,6 +32,12 @@ class FakeGpu {
   void fail_next_create(CUresult code) {
     with_lock([&] { fail_create_ = code; });
   }
+  void fail_next_fill(CUresult code) {
+    with_lock([&] { fail_fill_ = code; });
+  }
+  Bytes cleared() const {
+    return with_lock([&] { return cleared_; });
+  }
   void fail_next_export(CUresult code) {
     with_lock([&] { fail_export_ = code; });
   }
@@ -72,6 +78,25 @@ class FakeGpu {
     };
     driver.mem_create = [](CUmemGenericAllocationHandle* handle, std::size_t size, const CUmemAllocationProp*,
                            unsigned long long) { return current()->create(handle, size); };
+    // Mapping is for clearing alone: one address, and what is filled is counted.
+    driver.mem_address_reserve = [](CUdeviceptr* at, std::size_t, std::size_t, CUdeviceptr, unsigned long long) {
+      *at = 0x10000000;
+      return CUDA_SUCCESS;
+    };
+    driver.mem_address_free = [](CUdeviceptr, std::size_t) { return CUDA_SUCCESS; };
+    driver.mem_map = [](CUdeviceptr, std::size_t, std::size_t, CUmemGenericAllocationHandle, unsigned long long) {
+      return CUDA_SUCCESS;
+    };
+    driver.mem_set_access = [](CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t) { return CUDA_SUCCESS; };
+    driver.mem_unmap = [](CUdeviceptr, std::size_t) { return CUDA_SUCCESS; };
+    driver.ctx_synchronize = [] { return CUDA_SUCCESS; };
+    driver.memset_d8 = [](CUdeviceptr, unsigned char value, std::size_t size) {
+      return current()->with_lock([&] {
+        if (const CUresult code = std::exchange(current()->fail_fill_, CUDA_SUCCESS); code != CUDA_SUCCESS) return code;
+        if (value == 0) current()->cleared_ += Bytes{size};
+        return CUDA_SUCCESS;
+      });
+    };
     driver.mem_release = [](CUmemGenericAllocationHandle handle) { return current()->release(handle); };
     driver.mem_export_to_shareable_handle = [](void* out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType,
                                                unsigned long long) {
@@ -114,12 +139,12 @@ class FakeGpu {
   }
 
   mutable std::mutex mutex_;
-  Bytes capacity_, held_;
+  Bytes capacity_, held_, cleared_;
   std::map<CUmemGenericAllocationHandle, Bytes> handles_;
   CUmemGenericAllocationHandle next_ = 1;
   int contexts_ = 0;
   bool hold_ = false;
-  CUresult fail_create_ = CUDA_SUCCESS, fail_export_ = CUDA_SUCCESS;
+  CUresult fail_create_ = CUDA_SUCCESS, fail_export_ = CUDA_SUCCESS, fail_fill_ = CUDA_SUCCESS;
 };
 
 }  // namespace vramd::testing

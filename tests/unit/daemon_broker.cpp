@@ -487,3 +487,56 @@ TEST_CASE("Recall: nobody is asked for more than he holds, and memory info count
   anna.give(1);
   CHECK(bert.reply().header.status == Status::ok);
 }
+
+TEST_CASE("Scrub: memory that another domain has used is cleared before it is lent, and no other") {
+  Bench bench(128_MiB);
+  LineGuest anna(bench, "anna", 1000), another_anna(bench, "anna", 1000);
+  anna.take(4);
+  CHECK(bench.gpu.cleared() == 0_B);
+  anna.give(4);
+  another_anna.take(4);  // as it is: the same user in the same container
+  CHECK(bench.gpu.cleared() == 0_B);
+  another_anna.give(2);
+  LineGuest bert(bench, "bert", 1001);
+  bert.take(1);
+  CHECK(bench.gpu.cleared() == 32_MiB);
+  CHECK((bench.device->pool().counts().converted) >= 1);
+  bert.give(1);
+  bert.take(1);
+  CHECK(bench.gpu.cleared() == 32_MiB);
+  bench.gpu.fail_next_fill(CUDA_ERROR_UNKNOWN);  // what cannot be cleared is not lent
+  CHECK(bert.grant(32_MiB).header.status == Status::internal);
+  CHECK(bert.grant(32_MiB).header.status == Status::ok);
+  CHECK(bench.gpu.cleared() == 64_MiB);
+  bench.settle();
+}
+
+TEST_CASE("Scrub: always, or never, as the policy says") {
+  policy::Policy policy;
+  policy.pool_scrub = policy::Scrub::always;
+  Bench bench(128_MiB, policy);
+  LineGuest anna(bench, "anna", 1000), bert(bench, "bert", 1001);
+  anna.take(1);
+  anna.give(1);
+  anna.take(1);
+  CHECK(bench.gpu.cleared() == 64_MiB);
+  anna.give(1);
+  bench.gpu.fail_next_fill(CUDA_ERROR_UNKNOWN);
+  CHECK(anna.grant(32_MiB).header.status == Status::internal);
+  bench.settle();
+  CHECK(bench.gpu.handles() == 0);
+  anna.take(4);
+  anna.give(4);
+  const Bytes before = bench.gpu.cleared();
+  policy.pool_retain = {1ull << 30, 0, false};
+  policy.pool_headroom = {};
+  policy.pool_scrub = policy::Scrub::driver;
+  bench.broker->set_policy(policy);
+  bert.take(2);
+  CHECK(bench.gpu.cleared() == before);
+  bert.give(2);
+  policy.pool_scrub = policy::Scrub::domain;
+  bench.broker->set_policy(policy);  // nobody gets what the driver was trusted with
+  CHECK(bench.device->pool().totals().cached == 0_B);
+  bench.settle();
+}

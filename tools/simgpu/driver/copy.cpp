@@ -1,5 +1,7 @@
 #include "tools/simgpu/driver/copy.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -72,7 +74,16 @@ void copy_rows(const CopyRequest& request, std::uintptr_t destination, std::uint
   }
 }
 
+// Zeros over whole pages of a card's file are a hole in it: they take no memory of the host.
+bool punch(const FillRequest& request) {
+  constexpr std::uint64_t kWorth = 2u << 20, kPageMask = 4095;
+  const std::uint64_t bytes = request.width * request.element;
+  if (request.value != 0 || request.height != 1 || bytes < kWorth || ((request.address | bytes) & kPageMask) != 0) return false;
+  return ::madvise(reinterpret_cast<void*>(request.address), bytes, MADV_REMOVE) == 0;
+}
+
 void fill_rows(const FillRequest& request) {
+  if (punch(request)) return;
   for (std::size_t y = 0; y < request.height; ++y) {
     const std::uintptr_t row = request.address + y * request.pitch;
     if (request.element == 1) {
