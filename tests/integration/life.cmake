@@ -33,4 +33,14 @@ if(TARGET vramd_preload AND TARGET simgpu_libcuda)
     set_tests_properties(process_life_${half} PROPERTIES LABELS "integration$<$<STREQUAL:${half},slow>:;long>" TIMEOUT 180
       ENVIRONMENT "VRAMD_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
+
+  foreach(length "" _long)
+    set(stress_seconds 8)
+    if(length)
+      set(stress_seconds 60)
+    endif()
+    add_test(NAME daemon_stress${length} COMMAND ${Python3_EXECUTABLE} ${life_here}/daemon_stress.py ${stress_seconds})
+    set_tests_properties(daemon_stress${length} PROPERTIES LABELS "integration;stress$<$<BOOL:${length}>:;long>" TIMEOUT 180
+      ENVIRONMENT "VRAMD_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
 endif()

@@ -57,7 +57,39 @@ static int blocks(int argc, char** argv) {
   return 0;
 }
 
-static const struct job common_jobs[] = {{"work", work}, {"hold", hold}, {"blocks", blocks}, {NULL, NULL}};
+/* spy: a line "+MIB" takes a block, tells how many of its bytes are neither 0 nor this user's own, and fills it with this
+ * user's; a line "-" gives it back. */
+static int spy(int argc, char** argv) {
+  enum { piece = 1 << 20 };
+  static unsigned char seen[piece];
+  const unsigned char own = (unsigned char)(getuid() & 127) | 128;
+  CUdeviceptr block = 0;
+  char line[32];
+  (void)argc, (void)argv;
+  start_driver(0);
+  say("ready");
+  while (fgets(line, sizeof line, stdin) != NULL) {
+    if (line[0] == '+') {
+      const size_t size = (size_t)atoi(line + 1) << 20;
+      unsigned long found = 0;
+      need(block == 0 && driver.cuMemAlloc(&block, size) == CUDA_SUCCESS);
+      for (size_t at = 0; at < size; at += piece) {
+        need(driver.cuMemcpyDtoH(seen, block + at, piece) == CUDA_SUCCESS);
+        for (size_t i = 0; i < piece; ++i) found += seen[i] != 0 && seen[i] != own;
+      }
+      need(driver.cuMemsetD8(block, own, size) == CUDA_SUCCESS);
+      need(driver.cuCtxSynchronize() == CUDA_SUCCESS);
+      say("found %lu", found);
+    } else {
+      need(driver.cuMemFree(block) == CUDA_SUCCESS);
+      block = 0;
+      say("gave");
+    }
+  }
+  return 0;
+}
+
+static const struct job common_jobs[] = {{"work", work}, {"hold", hold}, {"blocks", blocks}, {"spy", spy}, {NULL, NULL}};
 
 int main(int argc, char** argv) {
   const struct job* const lists[] = {common_jobs, process_jobs,    thread_jobs, signal_jobs,

@@ -610,6 +610,58 @@ def a_lost_daemon_is_found_again():
             wait_for(lambda: ledger_is_empty(stand), 2, lambda: f"{lost}: the ledger is empty: {stand.status()}")
 
 
+class Spy:
+    """A job of another user that takes memory and looks for what others left in it."""
+
+    def __init__(self, stand, uid):
+        # With the right to open the simulated machine's files, which are root's.
+        drop = ["/usr/bin/setpriv", f"--reuid={uid}", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+        self.job = stand.start(*drop, WORKER, "spy", LIFE_SHIM="1")
+        wait_for_line(self.job, "ready")
+
+    def tell(self, line):
+        self.job.stdin.write(line + "\n")
+        self.job.stdin.flush()
+        answer = self.job.stdout.readline().split()
+        check(answer, self.job.stderr.read() if self.job.poll() is not None else "no answer")
+        return int(answer[1]) if answer[0] == "found" else None
+
+    def end(self):
+        out, err = self.job.communicate("", timeout=20)
+        check(self.job.returncode == 0, f"exit {self.job.returncode}: {out}{err}")
+
+
+def hand_over(scrub, chunks):
+    """Two users take all of a card in turn, on a driver that clears nothing: how many foreign bytes they saw, and how many chunks
+    went to and fro."""
+    with Life(capacity_mb=140) as stand:
+        stand.base.update(SIM_CONTEXT_MB="16", SIM_STALE="1", SIM_PROTECT="0")
+        stand.start_daemon({"version": 1, "pool": {"headroom": "0B", "retain": "100%", "scrub": scrub}})
+        spies = [Spy(stand, uid) for uid in (64001, 64002)]
+        found = done = 0
+        while done < chunks:
+            for spy in spies:
+                found += spy.tell("+62")  # one chunk of 32 MiB, 15 of 2 MiB
+                check(stand.leased() == 62 * MiB, f"leased: {stand.leased()}")
+                spy.tell("-")
+                done += 16
+        for spy in spies:
+            spy.end()
+        return found
+
+
+def the_bytes_of_another_user(chunks=600):
+    if os.geteuid() != 0:
+        return
+    check(hand_over("driver", 320) > 10 * MiB, "a driver that clears nothing shows nothing")  # the test can see it
+    found = hand_over("domain", chunks)
+    check(found == 0, f"{found} bytes of another user were seen")
+
+
+def the_bytes_of_another_user_10000():
+    the_bytes_of_another_user(10000)
+
+
 def what_another_job_holds_idle():
     """It comes back at once when somebody needs it, however long its holder sleeps; of one that can't answer, nobody waits for long."""
     policy = {"version": 1, "pool": {"headroom": "0B", "retain": "0B"}}
@@ -754,10 +806,10 @@ SURROUNDING_CASES = [limits_of_address_space, lacking_system_calls, system_calls
                      a_root_without_the_socket, setuid_programs, static_programs, jemalloc, a_tracing_malloc, address_sanitizer,
                      thread_sanitizer, valgrind, profilers_have_the_driver_for_themselves, the_right_card,
                      the_daemon_dies_and_comes_back, a_daemon_that_comes_later, a_lost_daemon_is_found_again,
-                     what_another_job_holds_idle, nobody_reads_what_we_say, the_daemon_is_stopped, a_job_is_stopped, a_child_outlives_a_killed_job,
+                     the_bytes_of_another_user, what_another_job_holds_idle, nobody_reads_what_we_say, the_daemon_is_stopped, a_job_is_stopped, a_child_outlives_a_killed_job,
                      a_killed_job_gives_its_memory_back]
 
-SLOW_CASES = [what_nobody_has_used_for_long]
+SLOW_CASES = [the_bytes_of_another_user_10000, what_nobody_has_used_for_long]
 
 if __name__ == "__main__":
     chosen = {"--programs": PROGRAM_CASES, "--surroundings": SURROUNDING_CASES, "--slow": SLOW_CASES}.get(sys.argv[1] if sys.argv[1:] else None)

@@ -306,17 +306,31 @@ std::uint32_t Control::new_hold(std::uint32_t chunk) {
   return index;
 }
 
+// A released chunk of this place and size, taken out of the list; 0 = there is none.
+std::uint32_t Control::stale_chunk(const ChunkInfo& wanted) {
+  for (std::uint32_t* at = &file_->free_chunks; *at != 0; at = &file_->chunks[*at].next) {
+    const ChunkEntry& chunk = file_->chunks[*at];
+    if (chunk.place != wanted.place || chunk.size != wanted.size) continue;
+    const std::uint32_t index = *at;
+    *at = chunk.next;
+    return index;
+  }
+  return 0;
+}
+
 CUresult Control::create(ChunkInfo& info) {
   const Lock lock(*this);
   PlaceEntry& place = file_->places[info.place];
   if (!make_room(info.place, info.size)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::uint32_t index = new_chunk();
+  const std::uint32_t again = settings().stale ? stale_chunk(info) : 0;
+  const std::uint32_t index = again != 0 ? again : new_chunk();
   if (!index) return CUDA_ERROR_OUT_OF_MEMORY;
   ChunkEntry& chunk = file_->chunks[index];
+  const std::uint64_t offset = again != 0 ? chunk.offset : place.next_offset;
   const std::uint32_t generation = chunk.generation + 1;
   chunk = {.state = EntryState::free,
            .generation = generation,
-           .offset = place.next_offset,
+           .offset = offset,
            .size = info.size,
            .place = info.place,
            .holders = 0,
@@ -332,7 +346,7 @@ CUresult Control::create(ChunkInfo& info) {
     file_->free_chunks = index;
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  place.next_offset += info.size;
+  if (again == 0) place.next_offset += info.size;
   place.used += info.size;
   chunk.state = EntryState::used;
   info.name = {index, generation};
@@ -384,7 +398,7 @@ void Control::chunk_unheld(std::uint32_t index) {
 void Control::free_chunk(std::uint32_t index) {
   ChunkEntry& chunk = file_->chunks[index];
   if (chunk.exported) ::unlink(token_path(index).c_str());
-  files_.punch(chunk.place, chunk.offset, chunk.size);
+  if (!settings().stale) files_.punch(chunk.place, chunk.offset, chunk.size);
   chunk.state = EntryState::free;
   file_->places[chunk.place].used -= chunk.size;
   chunk.next = file_->free_chunks;

@@ -97,6 +97,7 @@ class Control {
   bool room(std::uint32_t place, std::uint64_t bytes) const;
   bool make_room(std::uint32_t place, std::uint64_t bytes);
   std::uint32_t new_chunk();
+  std::uint32_t stale_chunk(const ChunkInfo& wanted);
   std::uint32_t new_hold(std::uint32_t chunk);
   void remove_hold(std::uint32_t hold);
   void chunk_unheld(std::uint32_t chunk);

@@ -81,6 +81,7 @@ Settings read_environment() {
   s.trace = flag("SIM_TRACE", false);
   s.poison = flag("SIM_POISON", false);
   s.strict = flag("SIM_STRICT", false);
+  s.stale = flag("SIM_STALE", false);
   s.protect = flag("SIM_PROTECT", false);
   s.host_numa = flag("SIM_HOST_NUMA", true);
   s.vmm_needs_context = flag("SIM_VMM_NEEDS_CONTEXT", false);

@@ -22,6 +22,7 @@ struct Settings {
   bool trace = false;
   bool poison = false;
   bool strict = false;
+  bool stale = false;  // what is created keeps the bytes of what was released
   bool protect = false;
   bool host_numa = true;
   bool vmm_needs_context = false;
