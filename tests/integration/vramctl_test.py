@@ -610,6 +610,8 @@ class Reach(Case):
     def test_no_such_process(self):
         process = self.start()
         process.kill()
+        while "State:\tZ" not in pathlib.Path(f"/proc/{process.pid}/status").read_text():
+            time.sleep(0.001)
         self.assertIn("has ended", self.about(process)[1]["text"])  # not waited for yet
         process.wait()
         self.assertIn(f"no process here has pid {process.pid}", self.about(process)[1]["text"])
