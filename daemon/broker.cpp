@@ -165,6 +165,10 @@ chunks::Limits Broker::limits_for(Session& session, const Device& device) {
   limits.session = session.wished_limit;
   const auto* rule = first_match(policy_.sessions, session.subject, static_cast<int>(device.facts().index));
   session.priority = decide_priority(rule == nullptr ? protocol::Priority::normal : rule->priority, session.wished_priority);
+  if (session.ordered_limit) {
+    limits.session = std::min(limits.session, *session.ordered_limit);
+    return limits;
+  }
   if (rule == nullptr || !rule->limit) return limits;
   const Bytes limit{rule->limit->of(device.facts().total.value)};
   const std::string key = sharing_key(*rule, session.subject);

@@ -45,7 +45,7 @@ class Broker {
 
   // Any later packet. Admins have no session: `wire` answers them.
   Verdict packet(SessionId session, const void* data, std::size_t size);
-  Verdict admin_packet(const Wire& wire, const void* data, std::size_t size);
+  Verdict admin_packet(const Wire& wire, unsigned uid, const void* data, std::size_t size);
 
   // The process of a session is gone, and its last packets are about to be read: nothing is granted to it any more.
   void process_ended(SessionId session);
@@ -64,6 +64,8 @@ class Broker {
   void fill(Snapshot& snapshot) const;
   // What StatusRequest is answered with; set by the owner, who knows the rest of the snapshot.
   std::function<std::string()> status_text;
+  // Reads the policy file again; whether it is good. Set by the owner.
+  std::function<bool()> reload;
   // Calls a function once after a time; set by the owner, who has the timers.
   std::function<void(Nanos, std::function<void()>)> call_after;
 
@@ -94,6 +96,20 @@ class Broker {
   void answer_status();
   Verdict violation(Session& session) const;
 
+  // In orders.cpp.
+  struct Trim {
+    Wire wire;
+    std::uint32_t request;
+    std::uint32_t device;
+    bool to_driver;                         // else what comes back stays in the pool
+    std::vector<std::uint32_t> unanswered;  // recalls
+  };
+  void on_order(const Wire& wire, unsigned uid, const protocol::Order& order);
+  protocol::Status order_limit(const protocol::Order& order, unsigned uid);
+  void begin_trim(const Wire& wire, const protocol::Order& order, bool to_driver);
+  void note_recalled(std::uint32_t number);
+  void end_trim(std::uint64_t trim);
+
   std::vector<std::unique_ptr<Device>> devices_;  // by index
   const int driver_version_;
   policy::Policy policy_;
@@ -101,6 +117,8 @@ class Broker {
   std::map<SessionId, Session> sessions_;
   std::uint64_t next_session_ = 1;
   std::uint32_t next_recall_ = 1;
+  std::map<std::uint64_t, Trim> trims_;  // that wait for sessions
+  std::uint64_t next_trim_ = 1;
   std::uint64_t recalls_ = 0, late_recalls_ = 0;
   std::map<std::pair<unsigned, std::string>, chunks::DomainId> domains_;  // (uid, container)
   std::map<std::string, chunks::GroupId> groups_;                         // by sharing key

@@ -73,7 +73,7 @@ class Daemon {
   Try<void> open_devices();
   Try<void> open_web();
   void wait_for_signal();
-  void reload();
+  bool reload();  // whether the file is good
   void stop();
   void schedule_refresh();
   Snapshot snapshot() const;
@@ -140,6 +140,7 @@ Try<void> Daemon::open_devices() {
   }
   broker_ = std::make_unique<Broker>(std::move(devices), driver_.version, policy_, make_epoch());
   broker_->status_text = [this] { return status_json(snapshot()); };
+  broker_->reload = [this] { return reload(); };
   broker_->call_after = [this](Nanos time, std::function<void()> call) {
     const auto timer = std::make_shared<asio::steady_timer>(loop_, std::chrono::nanoseconds(time.value));
     timer->async_wait([timer, call = std::move(call)](const boost::system::error_code& error) {
@@ -199,7 +200,7 @@ void Daemon::wait_for_signal() {
   });
 }
 
-void Daemon::reload() {
+bool Daemon::reload() {
   notify_service_manager(reloading_state());
   Configuration configuration = read_configuration(options_.config);
   for (const std::string& line : configuration.warnings) log::warning(line);
@@ -218,6 +219,7 @@ void Daemon::reload() {
     log::error(text(options_.config, " is not a valid policy: the old one stays in force"));
   }
   notify_service_manager("READY=1");
+  return reload_successful_;
 }
 
 void Daemon::stop() {

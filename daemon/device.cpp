@@ -225,6 +225,11 @@ bool Device::give_back(SessionId session, ChunkId chunk) {
   return true;
 }
 
+void Device::trim(std::function<void(Bytes)> done) {
+  const Bytes idle = pool_.totals().cached;
+  release(pool_.release_idle(), [idle, done = std::move(done)] { done(idle); });
+}
+
 bool Device::question(SessionId session, std::int64_t bytes) {
   if (bytes <= 0 || Bytes{static_cast<std::uint64_t>(bytes)} <= limit_of(session)) return true;
   pool_.count_refusal();

@@ -68,6 +68,9 @@ class Device {
   // Something has come back: who waits for memory is tried again.
   void try_waiting();
 
+  // Gives everything idle to the driver; `done` learns how much that was.
+  void trim(std::function<void(Bytes)> done);
+
   // `done` is called when the driver has what the charge needs: at once, or after idle chunks were given up.
   void charge(SessionId session, std::int64_t bytes, bool is_fact, std::function<void(bool accepted)> done);
   // Whether the limit allows a request of this size. A refusal is counted.

@@ -39,6 +39,7 @@ bool is_reply(Type type) {
     case Type::memory_info_reply:
     case Type::status_reply:
     case Type::recall:
+    case Type::order_reply:
     case Type::error_reply: return true;
     default: return false;
   }
@@ -83,20 +84,30 @@ Verdict Broker::packet(SessionId id, const void* data, std::size_t size) {
       protocol::Recalled message;
       if (!protocol::decode(data, size, message)) return kMalformed;
       if (message.device < devices_.size()) devices_[message.device]->recalled(id, header.request);
+      note_recalled(header.request);
       return kKeep;
     }
     case Type::goodbye: session->goodbye = true; return kKeep;
     case Type::status: on_status(session->wire, header.request); return kKeep;
     case Type::hello: return kMalformed;  // one hello a connection
+    case Type::order:
+      send(session->wire, protocol::make<protocol::ErrorReply>(header.request, Status::refused));  // admins order
+      return kKeep;
     default: send(session->wire, protocol::make<protocol::ErrorReply>(header.request, Status::unsupported)); return kKeep;
   }
 }
 
-Verdict Broker::admin_packet(const Wire& wire, const void* data, std::size_t size) {
+Verdict Broker::admin_packet(const Wire& wire, unsigned uid, const void* data, std::size_t size) {
   protocol::Header header;
   if (!protocol::decode_header(data, size, header) || is_reply(header.type) || header.type == Type::hello) return kMalformed;
   switch (header.type) {
     case Type::status: on_status(wire, header.request); break;
+    case Type::order: {
+      protocol::Order order;
+      if (!protocol::decode(data, size, order)) return kMalformed;
+      on_order(wire, uid, order);
+      break;
+    }
     case Type::goodbye:
     case Type::acknowledge:
     case Type::recalled:

@@ -76,6 +76,15 @@ const char* name_of(protocol::Priority priority) {
   return "unset";
 }
 
+const char* name_of(protocol::Verb verb) {
+  switch (verb) {
+    case protocol::Verb::trim: return "trim";
+    case protocol::Verb::limit: return "limit";
+    case protocol::Verb::reload: return "reload";
+  }
+  return "unknown";
+}
+
 const char* name_of(protocol::Source source) {
   switch (source) {
     case protocol::Source::daemon: return "daemon";

@@ -31,5 +31,6 @@ protocol::Priority decide_priority(protocol::Priority rule, protocol::Priority w
 const char* name_of(protocol::Mode mode);
 const char* name_of(protocol::Priority priority);
 const char* name_of(protocol::Source source);
+const char* name_of(protocol::Verb verb);
 
 }  // namespace vramd

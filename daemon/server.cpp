@@ -151,7 +151,7 @@ Wire Server::Impl::wire_to(const VisitorPtr& visitor) {
 
 const char* Server::Impl::on_packet(const VisitorPtr& visitor, const void* packet, std::size_t size) {
   if (!visitor->greeted) return on_hello(visitor, packet, size);
-  const Verdict verdict = visitor->session == SessionId{} ? broker_.admin_packet(wire_to(visitor), packet, size)
+  const Verdict verdict = visitor->session == SessionId{} ? broker_.admin_packet(wire_to(visitor), visitor->uid, packet, size)
                                                           : broker_.packet(visitor->session, packet, size);
   if (verdict.drop != nullptr) {
     // Best effort: tell a peer of ours what is wrong before the door closes.

@@ -31,6 +31,7 @@ struct Session {
   protocol::Priority wished_priority = protocol::Priority::unset;
   protocol::Priority priority = protocol::Priority::unset;
   Bytes wished_limit = chunks::kUnlimited;
+  std::optional<Bytes> ordered_limit;  // by an admin, instead of the rule's
   // By the daemon's device index; `none` = the session does not see the device.
   std::array<protocol::Source, protocol::kMaxDevices> sources{};
   bool goodbye = false;

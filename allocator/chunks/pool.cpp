@@ -10,6 +10,15 @@ Releases Pool::configure(Bytes retain, Bytes headroom) {
   return trim();
 }
 
+Releases Pool::release_idle() {
+  Releases releases;
+  while (const auto chunk = idle_.pop_least_useful()) {
+    releases.push_back(make_releasing(*chunk));
+    ++counts_.trimmed;
+  }
+  return releases;
+}
+
 void Pool::observe_free(Bytes driver_free) {
   // The measurement belongs to the last reported command; those still on their way are counted in advance.
   known_free_ = saturating_sub(driver_free, bytes_in(State::creating)) + bytes_in(State::releasing);

@@ -42,6 +42,9 @@ class Pool {
   // New values of retain and headroom; returns what is above `retain` now.
   Releases configure(Bytes retain, Bytes headroom);
 
+  // Everything idle, to be released.
+  Releases release_idle();
+
   // What the driver says is free, measured after the last reported command. It steers whether a request
   // converts at once or tries to create first; a wrong value costs a detour and never a refusal.
   void observe_free(Bytes driver_free);

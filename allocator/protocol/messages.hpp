@@ -37,6 +37,8 @@ enum class Type : std::uint16_t {
   error_reply = 14,   // to what the receiver does not understand
   recall = 15,        // daemon to session, on the line; no reply
   recalled = 16,      // no reply
+  order = 17,         // of admins
+  order_reply = 18,
 };
 
 // In `Header::status` of replies; 0 in requests.
@@ -57,6 +59,13 @@ enum class Role : std::uint32_t { session = 1, admin = 2 };
 enum class Mode : std::uint32_t { unset = 0, off = 1, observe = 2, pool = 3, full = 4 };
 enum class Priority : std::uint32_t { unset = 0, batch = 1, normal = 2, interactive = 3 };
 enum class Source : std::uint32_t { none = 0, daemon = 1, local = 2, native = 3 };
+// What an admin orders. Root and the daemon's own user may order anything; others only what concerns a session of their own,
+// and a limit only to lower it.
+enum class Verb : std::uint32_t {
+  trim = 1,    // give to the driver what the pool and the sessions hold idle
+  limit = 2,   // a limit for one session, instead of the policy's; UINT64_MAX = the policy's again
+  reload = 3,  // read the policy file again
+};
 // What a charge is for: memory that a session holds without a lease.
 enum class ChargeKind : std::uint32_t {
   local_chunk = 1,  // a chunk that it is about to create: refused above the limit
@@ -247,6 +256,26 @@ struct SessionPage {
   std::uint64_t idle_bytes[kMaxDevices] = {};  // by the daemon's index: held, used by nothing, and to be had by a recall
 };
 static_assert(sizeof(SessionPage) == 128);
+
+struct Order {
+  static constexpr Type kType = Type::order;
+  Header header;
+  Verb verb{};
+  std::uint32_t device = UINT32_MAX;  // the daemon's index; UINT32_MAX = all
+  std::uint64_t session = 0;          // 0 = all
+  std::uint64_t bytes = 0;            // of a limit, per device
+};
+static_assert(sizeof(Order) == 40);
+
+// Status: refused when it is not for this user to order, no_device when there is no such session or device, malformed when the
+// policy file has errors (its log and `vramctl policy check` say which).
+struct OrderReply {
+  static constexpr Type kType = Type::order_reply;
+  Header header;
+  // Of a trim: what the driver has got back; UINT64_MAX when it stays in the pool, which is not for this user to trim.
+  std::uint64_t bytes = 0;
+};
+static_assert(sizeof(OrderReply) == 24);
 
 struct ErrorReply {
   static constexpr Type kType = Type::error_reply;

@@ -244,7 +244,11 @@ Result<Chunk> ChunkSourceOfProcess::acquire(int device, Bytes size) {
   auto chunk = lends ? acquire_from_daemon(device, size) : acquire_local(device, size);
   if (!chunk && chunk.error().code == ErrorCode::disconnected) chunk = acquire_local(device, size);
   if (chunk) return chunk;
-  if (chunk.error().code == ErrorCode::over_limit) tell_of_limit(device, size);
+  if (chunk.error().code == ErrorCode::over_limit) {
+    protocol::MemoryInfoReply now;
+    (void)ask_daemon(device, now);  // the limit may be another one by now
+    tell_of_limit(device, size);
+  }
   subtract(d.held, size.value);
   return chunk;
 }

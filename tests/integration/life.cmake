@@ -43,4 +43,8 @@ if(TARGET vramd_preload AND TARGET simgpu_libcuda)
     set_tests_properties(daemon_stress${length} PROPERTIES LABELS "integration;stress$<$<BOOL:${length}>:;long>" TIMEOUT 180
       ENVIRONMENT "VRAMD_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
+
+  add_test(NAME orders_test COMMAND ${Python3_EXECUTABLE} ${life_here}/orders_test.py)
+  set_tests_properties(orders_test PROPERTIES LABELS integration TIMEOUT 120
+    ENVIRONMENT "VRAMD_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
 endif()

@@ -267,11 +267,11 @@ class Status(Case):
 vramd {VERSION}  pid 4711  up 3 h 12 min  mode pool  http://127.0.0.1:9845/
 policy /etc/vramd/vramd.json
 [0] NVIDIA A100 | 20 GiB / 80 GiB | leased 12 GiB, cached 4 GiB, reserved 256 MiB | 2 sessions | GPU-6a16b9c2
-    alice: python[100]  10.50 GiB of 12 GiB (512 MiB of it outside the pool)  job mnist  pool  batch  source daemon
-    bob: evil\\x1b[2J[101]  0 B  container c0ffee  observe  normal  source local
+    #1 alice: python[100]  10.50 GiB of 12 GiB (512 MiB of it outside the pool)  job mnist  pool  batch  source daemon
+    #2 bob: evil\\x1b[2J[101]  0 B  container c0ffee  observe  normal  source local
 [1] NVIDIA A100 | 0 B / 80 GiB | leased 0 B, cached 0 B | 0 sessions | GPU-77
 on no GPU yet
-    carol: idle[102]
+    #3 carol: idle[102]
 grants: 5 from the pool, 2 from the driver, 1 refused
 """)
 
@@ -670,7 +670,8 @@ class Surface(Case):
 
     @unittest.skipUnless(HELP == "compare-help", "another version of CLI11 lays its help out differently")
     def test_help_is_golden(self):
-        for words in ((), ("run",), ("status",), ("doctor",), ("calibrate",), ("policy",), ("policy", "check"), ("completion",)):
+        for words in ((), ("run",), ("status",), ("doctor",), ("calibrate",), ("policy",), ("policy", "check"), ("policy", "reload"),
+                      ("who",), ("ps",), ("trim",), ("limit",), ("completion",)):
             golden = pathlib.Path(GOLDEN, "-".join(("vramctl",) + words) + ".txt")
             got = self.vramctl(*words, "--help").stdout
             if os.environ.get("VRAMD_UPDATE_GOLDEN") == "1":

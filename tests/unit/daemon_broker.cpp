@@ -2,6 +2,7 @@
 // wrong.
 #include <condition_variable>
 #include <deque>
+#include <optional>
 
 #include "allocator/protocol/socket.hpp"
 #include "daemon/broker.hpp"
@@ -539,4 +540,70 @@ TEST_CASE("Scrub: always, or never, as the policy says") {
   bench.broker->set_policy(policy);  // nobody gets what the driver was trusted with
   CHECK(bench.device->pool().totals().cached == 0_B);
   bench.settle();
+}
+
+namespace {
+
+// An admin's connection: what comes back for an order.
+protocol::OrderReply order(Bench& bench, unsigned uid, protocol::Order message) {
+  std::optional<protocol::OrderReply> reply;
+  const Wire wire{[&](const void* packet, std::size_t size, int) {
+    protocol::OrderReply got;
+    REQUIRE(protocol::decode(packet, size, got));
+    reply = got;
+  }};
+  CHECK(bench.broker->admin_packet(wire, uid, &message, sizeof message).drop == nullptr);
+  while (!reply) bench.loop.run_one();
+  return *reply;
+}
+
+protocol::Order an_order(protocol::Verb verb, SessionId session = {}, std::uint64_t bytes = 0) {
+  auto message = protocol::make<protocol::Order>(5);
+  message.verb = verb;
+  message.session = static_cast<std::uint64_t>(session);
+  message.bytes = bytes;
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("Orders: a user may trim a session of his own, lower its limit, and nothing else") {
+  using protocol::Verb;
+  Bench bench(256_MiB);
+  LineGuest anna(bench, "anna", 1000), bert(bench, "bert", 1001);
+  anna.take(2);
+  anna.give(1);
+  CHECK(order(bench, 1000, an_order(Verb::trim)).header.status == Status::refused);
+  CHECK(order(bench, 1000, an_order(Verb::reload)).header.status == Status::refused);
+  CHECK(order(bench, 1000, an_order(Verb::reload, anna.id())).header.status == Status::refused);
+  CHECK(order(bench, 1000, an_order(Verb::trim, bert.id())).header.status == Status::refused);
+  CHECK(order(bench, 1000, an_order(Verb::limit, bert.id(), 0)).header.status == Status::refused);
+  CHECK(order(bench, 1000, an_order(Verb::limit, SessionId{99}, 0)).header.status == Status::refused);
+  CHECK(order(bench, 1000, an_order(Verb::trim, anna.id())).bytes == UINT64_MAX);  // the pool is others' too
+  CHECK(bench.device->pool().totals().cached == 32_MiB);
+
+  const auto limit = [&] { return bench.device->limit_of(anna.id()); };
+  CHECK(order(bench, 1000, an_order(Verb::limit, anna.id(), (64_MiB).value)).header.status == Status::ok);
+  CHECK(limit() == 64_MiB);
+  CHECK(order(bench, 1000, an_order(Verb::limit, anna.id(), (128_MiB).value)).header.status == Status::ok);
+  CHECK(limit() == 64_MiB);
+  CHECK(order(bench, 1000, an_order(Verb::limit, anna.id(), UINT64_MAX)).header.status == Status::refused);
+  CHECK(order(bench, 0, an_order(Verb::limit, anna.id(), (128_MiB).value)).header.status == Status::ok);
+  CHECK(limit() == 128_MiB);
+  CHECK(order(bench, 0, an_order(Verb::limit, anna.id(), UINT64_MAX)).header.status == Status::ok);
+  CHECK(limit() == chunks::kUnlimited);
+
+  CHECK(order(bench, 0, an_order(Verb::trim)).bytes == (32_MiB).value);
+  CHECK(order(bench, 0, an_order(Verb::trim, SessionId{99})).header.status == Status::no_device);
+  CHECK(order(bench, 0, an_order(static_cast<Verb>(77))).header.status == Status::unsupported);
+  auto elsewhere = an_order(Verb::trim);
+  elsewhere.device = 7;
+  CHECK(order(bench, 0, elsewhere).header.status == Status::no_device);
+  CHECK(order(bench, 0, an_order(Verb::reload)).header.status == Status::malformed);  // nobody reads files here
+  // A session orders nothing.
+  auto message = an_order(Verb::trim);
+  anna.send(message);
+  protocol::ErrorReply refused;
+  REQUIRE(protocol::decode(anna.packets.back().bytes.data(), anna.packets.back().bytes.size(), refused));
+  CHECK(refused.header.status == Status::refused);
 }

@@ -108,7 +108,7 @@ void add_doctor(CLI::App& app, DoctorOptions& options) {
   doctor->add_option("--config", options.config, "Policy file to check (default: the one the daemon uses)")->type_name("FILE");
   doctor->add_option("--pid", options.pid, "Look at this process only: is vramd active in it, and if not, why?")
       ->type_name("PID")
-      ->check(CLI::Range(1, 1 << 22));
+      ->check(CLI::Range(1, 1 << 22).description(""));
   add_socket(*doctor, options.socket);
   doctor->footer(
       "With -- COMMAND: would vramd be active in it? Nothing is started.\n"
@@ -126,7 +126,58 @@ void add_calibrate(CLI::App& app, CalibrateOptions& options) {
       "Exit codes: 0 all were seen, 1 one was not or could not be tried, 2 wrong usage.");
 }
 
-void add_policy(CLI::App& app, PolicyCheckOptions& options) {
+void add_who(CLI::App& app, WhoOptions& options) {
+  CLI::App* who = app.add_subcommand("who", "Show which user holds how much GPU memory");
+  who->add_flag("--json", options.json, "Print JSON; sizes are bytes");
+  add_socket(*who, options.socket);
+}
+
+void add_ps(CLI::App& app, PsOptions& options) {
+  CLI::App* ps = app.add_subcommand("ps", "Show the processes that have a GPU open");
+  ps->add_flag("--orphans", options.orphans,
+               "Only those that are no session: started without vramd, or left over by a job that has ended");
+  ps->add_flag("--json", options.json, "Print JSON; sizes are bytes");
+  add_socket(*ps, options.socket);
+  ps->footer(
+      "Processes of other users are seen by root only.\nExit codes: 0 shown, 1 there are orphans (--orphans), or no daemon.");
+}
+
+void add_trim(CLI::App& app, TrimOptions& options) {
+  CLI::App* trim = app.add_subcommand("trim", "Give idle GPU memory back to the driver: the pool's and the sessions'");
+  trim->add_option("--session", options.session, "Only what this session holds idle")
+      ->type_name("ID")
+      ->check(CLI::Validator(CLI::PositiveNumber).description(""));
+  trim->add_option("--gpu", options.gpu, "Only this GPU, by the index in vramctl status")
+      ->type_name("INDEX")
+      ->check(CLI::Range(0, 15).description(""));
+  add_socket(*trim, options.socket);
+  trim->footer(
+      "For root and the daemon's own user; everybody for a session of his own.\nExit codes: 0 done, 1 refused or no daemon.");
+}
+
+void add_limit(CLI::App& app, LimitOptions& options) {
+  CLI::App* limit = app.add_subcommand("limit", "Change the limit of a session while it runs");
+  limit->add_option("SESSION", options.session, "Its number in vramctl status")
+      ->required()
+      ->type_name(" ")
+      ->check(CLI::Validator(CLI::PositiveNumber).description(""));
+  limit->add_option("SIZE", options.size, "Most memory on each GPU, such as 12GiB; policy: as the policy says")
+      ->required()
+      ->type_name(" ")
+      ->check([](const std::string& text) {
+        if (text == "policy") return std::string{};
+        const auto amount = policy::check_amount(text);
+        if (!amount) return amount.error().what + "; " + amount.error().instead;
+        return amount->is_percent ? std::string("a share of which GPU? write a size such as 12GiB") : std::string{};
+      });
+  add_socket(*limit, options.socket);
+  limit->footer(
+      "Nothing is taken from the session; it gets no more until it holds less. For root and the daemon's own user; others may "
+      "lower\n"
+      "the limit of a session of their own. Exit codes: 0 done, 1 refused or no daemon.");
+}
+
+void add_policy(CLI::App& app, PolicyCheckOptions& options, ReloadOptions& reload) {
   CLI::App* policy = app.add_subcommand("policy", "Work with policy files");
   policy->require_subcommand(1);
   CLI::App* check = policy->add_subcommand("check", "Say everything that is wrong with policy files");
@@ -134,6 +185,9 @@ void add_policy(CLI::App& app, PolicyCheckOptions& options) {
   check->add_flag("--json", options.json, "Print the problems as JSON");
   check->add_flag("--strict", options.strict, "Warnings count as findings");
   check->footer("Exit codes: 0 good, 1 at least one file has an error, 2 wrong usage.");
+  CLI::App* again = policy->add_subcommand("reload", "Let the daemon read its policy file again");
+  add_socket(*again, reload.socket);
+  again->footer("Exit codes: 0 done, 1 the file has errors and the old policy holds, refused, or no daemon.");
 }
 
 void add_completion(CLI::App& app, CompletionOptions& options) {
@@ -160,7 +214,11 @@ std::shared_ptr<CLI::App> make_application(Options& options) {
   add_status(*app, options.status);
   add_doctor(*app, options.doctor);
   add_calibrate(*app, options.calibrate);
-  add_policy(*app, options.policy_check);
+  add_policy(*app, options.policy_check, options.reload);
+  add_who(*app, options.who);
+  add_ps(*app, options.ps);
+  add_trim(*app, options.trim);
+  add_limit(*app, options.limit);
   add_completion(*app, options.completion);
   add_probe(*app, options.probe);
   app->footer("vramctl COMMAND --help says more. Exit codes: 0 ok, 1 finding, 2 wrong usage or configuration.");

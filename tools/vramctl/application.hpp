@@ -18,6 +18,11 @@ struct Options {
   DoctorOptions doctor;
   CalibrateOptions calibrate;
   PolicyCheckOptions policy_check;
+  ReloadOptions reload;
+  WhoOptions who;
+  PsOptions ps;
+  TrimOptions trim;
+  LimitOptions limit;
   CompletionOptions completion;
   ProbeOptions probe;
 };

@@ -88,7 +88,12 @@ Command parse_arguments(int argc, const char* const* argv) {
   if (app->got_subcommand("status")) return options.status;
   if (app->got_subcommand("doctor")) return finish_doctor(std::move(line), options.doctor);
   if (app->got_subcommand("calibrate")) return options.calibrate;
+  if (app->got_subcommand("policy") && app->get_subcommand("policy")->got_subcommand("reload")) return options.reload;
   if (app->got_subcommand("policy")) return options.policy_check;
+  if (app->got_subcommand("who")) return options.who;
+  if (app->got_subcommand("ps")) return options.ps;
+  if (app->got_subcommand("trim")) return options.trim;
+  if (app->got_subcommand("limit")) return options.limit;
   if (app->got_subcommand("completion")) return options.completion;
   return options.probe;
 }

@@ -1,6 +1,7 @@
 // The command line of vramctl as values. CLI11 stays behind this header.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
@@ -42,6 +43,32 @@ struct PolicyCheckOptions {
   bool json = false, strict = false;
 };
 
+struct WhoOptions {
+  std::string socket;
+  bool json = false;
+};
+
+struct PsOptions {
+  std::string socket;
+  bool json = false, orphans = false;
+};
+
+struct TrimOptions {
+  std::string socket;
+  std::uint64_t session = 0;  // 0 = all
+  int gpu = -1;               // -1 = all
+};
+
+struct LimitOptions {
+  std::string socket;
+  std::uint64_t session = 0;
+  std::string size;  // or "policy"
+};
+
+struct ReloadOptions {
+  std::string socket;
+};
+
 struct CompletionOptions {
   std::string shell;
 };
@@ -57,8 +84,8 @@ struct Finished {
   int exit_code = kOk;
 };
 
-using Command = std::variant<RunOptions, StatusOptions, DoctorOptions, CalibrateOptions, PolicyCheckOptions, CompletionOptions,
-                             ProbeOptions, Finished>;
+using Command = std::variant<RunOptions, StatusOptions, DoctorOptions, CalibrateOptions, PolicyCheckOptions, ReloadOptions,
+                             WhoOptions, PsOptions, TrimOptions, LimitOptions, CompletionOptions, ProbeOptions, Finished>;
 
 Command parse_arguments(int argc, const char* const* argv);
 

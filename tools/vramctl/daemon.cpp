@@ -56,7 +56,7 @@ class Conversation {
   Conversation(int socket, Nanos patience) : socket_(socket), patience_(patience) {}
 
   template <class Reply, class Request>
-  tl::expected<Reply, NoAnswer> ask(const Request& request) {
+  tl::expected<Reply, NoAnswer> ask(const Request& request, bool any_status = false) {
     if (!protocol::send_message(socket_.get(), request)) return gone();
     if (const auto ready = protocol::wait_readable(socket_.get(), MonotonicClock{}.now() + patience_); !ready)
       return no_answer(Kind::silent, "the daemon does not answer", "look at its log; restart it if it hangs");
@@ -70,7 +70,7 @@ class Conversation {
     }
     protocol::Header header;
     if (received->truncated || !protocol::decode_header(packet, received->size, header)) return nonsense();
-    if (header.status != protocol::Status::ok)
+    if (header.status != protocol::Status::ok && !(any_status && header.type == Reply::kType))
       return no_answer(Kind::refused, words(header.status), "use vramctl and vramd of the same version");
     Reply reply;
     if (!protocol::decode(packet, received->size, reply)) return nonsense();
@@ -126,6 +126,17 @@ std::string socket_path(const std::string& asked) {
   if (runtime == nullptr || *runtime == '\0' || ::access(kSystemSocket, F_OK) == 0) return kSystemSocket;
   const std::string own = std::string(runtime) + "/vramd.sock";
   return ::access(own.c_str(), F_OK) == 0 ? own : kSystemSocket;
+}
+
+tl::expected<protocol::OrderReply, NoAnswer> order_daemon(const std::string& path, protocol::Order order, Nanos patience) {
+  const auto socket = protocol::connect_socket(path.c_str());
+  if (!socket) return not_connected(path, socket.error());
+  Conversation conversation(*socket, patience);
+  auto hello = protocol::make<protocol::Hello>(1);
+  hello.role = protocol::Role::admin;
+  if (const auto reply = conversation.ask<protocol::HelloReply>(hello); !reply) return tl::unexpected(reply.error());
+  order.header.request = 2;
+  return conversation.ask<protocol::OrderReply>(order, true);
 }
 
 tl::expected<DaemonAnswer, NoAnswer> ask_daemon(const std::string& path, Nanos patience) {

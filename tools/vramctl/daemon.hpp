@@ -7,6 +7,7 @@
 #include <tl/expected.hpp>
 
 #include "allocator/base/units.hpp"
+#include "allocator/protocol/messages.hpp"
 
 namespace vramd::ctl {
 
@@ -26,6 +27,10 @@ struct NoAnswer {
   std::string what;    // "nobody listens on /run/vramd/vramd.sock"
   std::string remedy;  // what to do
 };
+
+// Waits at most `patience` for each reply. A status other than ok of an order's reply is a value.
+tl::expected<protocol::OrderReply, NoAnswer> order_daemon(const std::string& socket, protocol::Order order,
+                                                          Nanos patience = seconds(10));
 
 // Waits at most `patience` for each reply.
 tl::expected<DaemonAnswer, NoAnswer> ask_daemon(const std::string& socket, Nanos patience = seconds(3));

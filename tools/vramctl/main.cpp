@@ -4,10 +4,12 @@
 #include "tools/vramctl/arguments.hpp"
 #include "tools/vramctl/calibrate.hpp"
 #include "tools/vramctl/doctor.hpp"
+#include "tools/vramctl/orders.hpp"
 #include "tools/vramctl/policy_check.hpp"
 #include "tools/vramctl/probe.hpp"
 #include "tools/vramctl/run.hpp"
 #include "tools/vramctl/status.hpp"
+#include "tools/vramctl/who.hpp"
 
 namespace vramd::ctl {
 namespace {
@@ -19,6 +21,11 @@ int execute(const CalibrateOptions& options) { return calibrate(options); }
 int execute(const PolicyCheckOptions& options) { return policy_check(options); }
 int execute(const ProbeOptions& options) { return probe(options); }
 int execute(const Finished& finished) { return finished.exit_code; }
+int execute(const ReloadOptions& options) { return reload(options); }
+int execute(const WhoOptions& options) { return who(options); }
+int execute(const PsOptions& options) { return ps(options); }
+int execute(const TrimOptions& options) { return trim(options); }
+int execute(const LimitOptions& options) { return limit(options); }
 int execute(const CompletionOptions& options) {
   std::fputs(completion_script(options.shell).c_str(), stdout);
   return kOk;

@@ -42,7 +42,7 @@ std::string device_line(const DeviceStatus& device, std::size_t sessions) {
 }
 
 std::string session_line(const SessionStatus& session, const SessionDevice* device) {
-  std::string line = "    " + known(session.user, "?") + ": " + known(session.command, "?");
+  std::string line = "    #" + std::to_string(session.id) + ' ' + known(session.user, "?") + ": " + known(session.command, "?");
   line += '[' + std::to_string(session.pid) + ']';
   if (device != nullptr) {
     line += "  " + size_text(device->leased + device->charged);
