@@ -77,6 +77,8 @@ Result<void> Connection::exchange(protocol::Header& header, const void* request,
   alignas(8) unsigned char buffer[protocol::kMaxMessage];
   for (;;) {
     if (auto ready = protocol::wait_readable(socket_, deadline); !ready) return lose(ready.error());
+    // Again, since the wait was long: what is read from a descriptor of the program is lost to it.
+    if (!identity_.still(socket_)) return lose({ErrorCode::disconnected, 0, "the program closed our descriptor"});
     auto packet = protocol::receive_packet(socket_, buffer, sizeof buffer);
     if (!packet) {
       if (packet.error().code == ErrorCode::timeout) continue;
